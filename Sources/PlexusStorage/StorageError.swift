@@ -28,6 +28,11 @@ extension StorageError: CustomStringConvertible {
 }
 
 extension StorageError {
+  /// Whether a file or its folder does not exist.
+  var isMissing: Bool {
+    if case .system(_, _, let code) = self { isMissingCode(code) } else { false }
+  }
+
   /// Whether the disk is full or the user's quota is exhausted.
   var isLackOfSpace: Bool {
     if case .system(_, _, let code) = self { lacksSpace(code) } else { false }

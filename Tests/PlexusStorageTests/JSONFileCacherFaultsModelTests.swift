@@ -88,6 +88,35 @@ import Testing
     #expect(try await cacher(disk).name("b") == "old b")
   }
 
+  @Test func `nothing is evicted for an entry that is not written, because it was removed since`()
+    async throws
+  {
+    let disk = try await filledDisk(byteLimit: 400)
+    let limited = cacher(disk, byteLimit: 400)
+    try await limited.removeEntries(forKeys: ["x"])
+    var entry = CacheEntry<Person>("new c", at: 1_800_000_000)
+    entry.generation = limited.generation
+    try await limited.removeEntries(forKeys: ["c"])
+    try await limited.store(["c": entry])
+    #expect(try await limited.name("c") == nil)
+    #expect(try await limited.name("a") == "old a")
+    #expect(try await limited.name("b") == "old b")
+  }
+
+  @Test func `nothing is evicted for an entry that cannot take its place`() async throws {
+    for stop in 0..<40 {
+      let disk = try await filledDisk(byteLimit: 400)
+      disk.prepare(.fails(at: stop, code: 5))
+      let new = CacheEntry<Person>("new c", at: 1_800_000_000)
+      let failure = try? await cacher(disk, byteLimit: 400).store(["c": new])
+      disk.prepare(nil)
+      let names = [try await cacher(disk).name("a"), try await cacher(disk).name("b")]
+      let isStored = try await cacher(disk).name("c") != nil
+      #expect(isStored || names == ["old a", "old b"], "\(stop)")
+      withExtendedLifetime(failure) {}
+    }
+  }
+
   @Test func `an entry from the future counts as the oldest for the limit`() async throws {
     let disk = SimulatedDisk()
     let limited = cacher(disk, byteLimit: 400)

@@ -17,7 +17,7 @@
 public struct CacheEntry<Value: Sendable>: Sendable {
   /// The value.
   public var value: Value
-  /// The time at which the value was fetched or stored, since 1970-01-01T00:00Z.
+  /// The time at which the fetch of the value began or at which it was stored, since 1970-01-01T00:00Z.
   ///
   /// It is the time of the wall clock, so that it is meaningful after a restart. A cacher stores it unchanged, even if
   /// it is in the future: the reader decides whether an entry is fresh.
@@ -33,10 +33,15 @@ public struct CacheEntry<Value: Sendable>: Sendable {
   /// A cacher that counts removals does not store the entry if its key has been removed since. With `nil`, it stores
   /// the entry in any case. The generation is not stored: entries that are read have none.
   public var generation: CacheGeneration?
-  /// The tags of the key, for a ``SharedCacher``; other cachers ignore them.
+  /// The tags of the key.
   ///
-  /// Entries that are read have none.
+  /// A cacher that records clears by tag does not store the entry if one of its tags has been cleared since its
+  /// ``generation``. Entries that are read have none.
   public var tags: [CacheTag] = []
+  /// Whether the value has changed at its origin since its fetch began, according to the cacher.
+  package var isOutdated = false
+  /// Whether one of its tags has been cleared since its fetch began, according to the cacher.
+  package var isCleared = false
 
   /// Creates an entry.
   ///

@@ -67,6 +67,9 @@ public protocol Cacher<Value>: Sendable {
   ///
   /// Multiplexers read it before each fetch and each `store`, and pass it back with the value. It must not block. With
   /// the default, `nil`, a value that another instance has fetched before a removal can be written after it.
+  ///
+  /// Refreshes and clears by tag are not removals: multiplexers of one process that share a cacher keep them in memory.
+  /// `JSONFileCacher` and `JSONLogCacher` also record them for other processes.
   var generation: CacheGeneration? { get }
 
   /// Returns the entry of a key.

@@ -4,9 +4,10 @@ extension MultiplexerMap {
   /// All of them are removed from memory, and their fetches are detached, before this call suspends. The call takes
   /// time proportional to their number, regardless of the size of the map. When it returns, the stored copies of values
   /// that were in memory are removed. A copy that exists only in storage is checked when it is read next: if it is
-  /// older than this call, it is not used, and is removed. The map remembers the call only until it is released: copies
-  /// that have not been read by then remain. To sign out, call ``clear()``. A ``SharedCacher`` removes all of them, for
-  /// all processes.
+  /// older than this call, it is not used, and is removed. `JSONFileCacher` and `JSONLogCacher` record the call for all
+  /// instances and processes, which do not write values whose fetches began before it. With other cachers, it applies
+  /// to the maps of this process that share the cacher, as long as one of them exists. To sign out, call ``clear()``. A
+  /// ``SharedCacher`` removes all of them, for all processes.
   ///
   /// - Parameter tags: The tags. The closure passed at the creation of the map assigns them to keys.
   /// - Throws: A ``CacherError`` that names the stored copies that may still exist. This map does not use them, and
@@ -17,7 +18,10 @@ extension MultiplexerMap {
 
   /// Marks the values of the keys with at least one of the given tags as changed, like ``refresh(_:)-(Key)``.
   ///
-  /// A stored copy that is older than this call is stale when it is read.
+  /// A stored copy whose fetch began before this call is stale when it is read, by this map and by the maps of this
+  /// process that share its cacher. With `JSONFileCacher` and `JSONLogCacher`, this applies to all instances and
+  /// processes as soon as the call is recorded there, which happens in the background and is complete at the next
+  /// ``flush()``.
   ///
   /// With a ``SharedCacher``, the keys that this process has in memory are refreshed for all processes, as by
   /// ``refresh(_:)-(Key)``. Entries of other keys are stale for this process only: another process uses its copies, and

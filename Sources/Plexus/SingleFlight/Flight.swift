@@ -1,9 +1,9 @@
 // @unchecked Sendable and unchecked exclusivity: mutable state is atomic or behind a lock, except for the fields
 // marked below. `previous`, `readsFirst`, `isCounted`, `takesStoredCopy`, `remembersFailure` and `inheritsTaskLocals`
 // are set under the lock of the key's shard before the launch; afterwards, the launching thread and then the flight's
-// own task access them, and `isCounted` is only read. That task sets and reads `generation` and `duration`. Unsafe: a
-// checked continuation would allocate for each caller. A parked task is resumed exactly once, because the pure state
-// returns it once, under the lock.
+// own task access them, and `isCounted` is only read. That task sets and reads `fetchStart`, `startTime` and `duration`.
+// Unsafe: a checked continuation would allocate for each caller. A parked task is resumed exactly once, because the pure
+// state returns it once, under the lock.
 
 internal import Synchronization
 
@@ -69,9 +69,12 @@ class Flight: WaitNode, @unchecked Sendable {
   /// The duration of the fetch, set by the flight's own task at its end.
   @exclusivity(unchecked) @safe
   @usableFromInline final var duration = Duration.zero
-  /// The generation of the cacher before the fetch began, if the cacher provides one.
+  /// The start of the latest attempt in the order of removals and refreshes, if there is a cacher.
   @exclusivity(unchecked) @safe
-  @usableFromInline final var generation: CacheGeneration?
+  @usableFromInline final var fetchStart = FetchStart()
+  /// The time at which the latest attempt began.
+  @exclusivity(unchecked) @safe
+  @usableFromInline final var startTime: Nanoseconds?
 
   /// - Parameters:
   ///   - source: The cache of the flight, if any.

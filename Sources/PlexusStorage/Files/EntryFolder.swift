@@ -14,6 +14,7 @@ final actor EntryFolder {
     let bytes: [UInt8]
     let storedAt: Duration
     var generation: CacheGeneration?
+    var tags: [CacheTag] = []
   }
 
   private let path: String
@@ -46,14 +47,22 @@ final actor EntryFolder {
     unsafe executor.asUnownedSerialExecutor()
   }
 
-  /// Returns the content of a key's file.
-  func read(_ key: String) throws -> [UInt8]? {
+  /// Returns the content of a key's file, and the marks by which it is judged.
+  func read(_ key: String) throws -> (bytes: [UInt8], marks: StoredMarks)? {
     sweepOnce()
-    return try fileSystem.contents(ofFile: path(ofKey: key))
+    guard let bytes = try fileSystem.contents(ofFile: path(ofKey: key)) else { return nil }
+    return (bytes, try history.marks())
   }
 
-  /// Returns the contents of the files of several keys, without unreadable ones.
-  func read(_ keys: Set<String>) throws -> [String: [UInt8]] {
+  /// Records marks.
+  func note(_ marks: [CacheMark], isDurable: Bool) async throws -> CacheGeneration {
+    try await history.note(marks, isDurable: isDurable)
+  }
+
+  /// Returns the contents of the files of several keys, without unreadable ones, and the marks by which they are judged.
+  func read(
+    _ keys: Set<String>
+  ) throws -> (contents: [String: [UInt8]], marks: StoredMarks) {
     sweepOnce()
     var contents: [String: [UInt8]] = [:]
     var firstError: (any Error)?
@@ -65,7 +74,7 @@ final actor EntryFolder {
       }
     }
     if contents.isEmpty, let firstError { throw firstError }
-    return contents
+    return (contents, try contents.isEmpty ? StoredMarks() : history.marks())
   }
 
   /// Writes files in order.
@@ -80,12 +89,26 @@ final actor EntryFolder {
       do {
         if Task.isCancelled { throw CancellationError() }
         sweepOnce()
-        failures.merge(try await writePart(part)) { first, _ in first }
+        failures.merge(try await writeAgain(part)) { first, _ in first }
       } catch {
         for file in part { failures[file.key] = error }
       }
     }
     return failures
+  }
+
+  /// Writes files, again if the folder has vanished during the write.
+  private func writeAgain(_ files: ArraySlice<File>) async throws -> [String: any Error] {
+    for _ in 0..<3 {
+      var (failures, hasVanished): ([String: any Error], Bool) = ([:], false)
+      do {
+        (failures, hasVanished) = try await writePart(files)
+      } catch let error as StorageError where error.isMissing {
+        hasVanished = true
+      }
+      if !hasVanished { return failures }
+    }
+    throw vanished(path)
   }
 
   /// Removes the files of several keys.
@@ -162,7 +185,12 @@ final actor EntryFolder {
 
   // MARK: - Writing
 
-  private func writePart(_ files: ArraySlice<File>) async throws -> [String: any Error] {
+  /// Writes files.
+  ///
+  /// - Returns: The errors of the keys that were not stored, and whether the folder has vanished meanwhile.
+  private func writePart(
+    _ files: ArraySlice<File>
+  ) async throws -> (failures: [String: any Error], hasVanished: Bool) {
     let folder = try fileSystem.openOrMakeFolder(path)
     defer { fileSystem.close(folder) }
     try await fileSystem.lock(folder, byteLimit == nil ? .shared : .exclusive)
@@ -182,7 +210,11 @@ final actor EntryFolder {
     } catch {
       for file in files where failures[file.key] == nil { failures[file.key] = error }
     }
-    return failures
+    let identity = try fileSystem.status(of: folder).identity
+    let present = try fileSystem.open(path, .folder)
+    defer { if let present { fileSystem.close(present) } }
+    let hasVanished = try present.map { try fileSystem.status(of: $0).identity != identity } ?? true
+    return (failures, hasVanished)
   }
 
   private func write(_ file: File, limit: inout SizeLimit?) async throws {
@@ -193,13 +225,12 @@ final actor EntryFolder {
     let temporary = path(of: names.temporary(.random(in: 0 ... .max)))
     do {
       try writeDurably(file, to: temporary)
-      // Evict only after the new file has been written.
-      for victim in limit?.victims(for: file.bytes.count, replacing: name) ?? [] {
-        _ = try fileSystem.remove(path(of: victim))
-        limit?.remove(victim)
-      }
       if let generation = file.generation {
-        let candidate = RemovalHistory.Candidate(key: file.key, generation: generation)
+        let candidate = RemovalHistory.Candidate(
+          key: file.key,
+          generation: generation,
+          tags: file.tags
+        )
         let isWritten = try await history.write(candidate) {
           try fileSystem.rename(temporary, to: path(of: name))
         }
@@ -213,6 +244,11 @@ final actor EntryFolder {
     } catch {
       _ = try? fileSystem.remove(temporary)
       throw error
+    }
+    // Evict only after the new file is in its place.
+    for victim in limit?.victims(for: file.bytes.count, replacing: name) ?? [] {
+      _ = try fileSystem.remove(path(of: victim))
+      limit?.remove(victim)
     }
     limit?.insert(name, size: file.bytes.count, storedAt: file.storedAt)
   }
@@ -244,6 +280,11 @@ final actor EntryFolder {
   }
 
   // MARK: - Names
+
+  /// Removes the temporary files of killed processes, as far as no other instance is writing.
+  func erase() throws {
+    _ = try sweep()
+  }
 
   /// Removes the temporary files of killed processes unless another instance holds the lock.
   ///

@@ -21,7 +21,11 @@ struct Envelope<Value: Codable & Sendable>: Sendable {
   /// Encodes an entry as the content of a file.
   ///
   /// - Throws: The error of encoding the value.
-  func encode(_ entry: CacheEntry<Value>, key: String) throws -> [UInt8] {
+  func encode(
+    _ entry: CacheEntry<Value>,
+    key: String,
+    start: StoredMarks.Start? = nil
+  ) throws -> [UInt8] {
     let encoder = JSONEncoder()
     encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
     let (seconds, attoseconds) = entry.storedAt.clampedComponents
@@ -36,6 +40,8 @@ struct Envelope<Value: Codable & Sendable>: Sendable {
         staleWhileRevalidate: entry.directives.staleWhileRevalidate.map { Content.Span($0) },
         staleIfError: entry.directives.staleIfError.map { Content.Span($0) },
         requiresRevalidation: entry.directives.requiresRevalidation ? true : nil,
+        marks: start.flatMap { $0.marks > 0 ? [$0.epoch, $0.marks] : nil },
+        tags: entry.tags.isEmpty ? nil : entry.tags.map(\.name),
         value: entry.value
       )
     )
@@ -45,7 +51,11 @@ struct Envelope<Value: Codable & Sendable>: Sendable {
   /// Decodes the content of a file.
   ///
   /// - Returns: The entry, or `nil` if the file is damaged or belongs to another format, schema or key.
-  func decode(_ bytes: [UInt8], key: String) -> CacheEntry<Value>? {
+  func decode(
+    _ bytes: [UInt8],
+    key: String,
+    marks: StoredMarks = StoredMarks()
+  ) -> CacheEntry<Value>? {
     let decoder = JSONDecoder()
     guard
       let content = Self.content(of: bytes),
@@ -54,7 +64,7 @@ struct Envelope<Value: Codable & Sendable>: Sendable {
       label.key.utf8.elementsEqual(key.utf8),
       let content = try? decoder.decode(Content.self, from: content)
     else { return nil }
-    return CacheEntry(
+    var entry = CacheEntry(
       value: content.value,
       storedAt: Duration(
         secondsComponent: content.seconds,
@@ -68,6 +78,11 @@ struct Envelope<Value: Codable & Sendable>: Sendable {
         requiresRevalidation: content.requiresRevalidation ?? false
       )
     )
+    let start = content.marks.flatMap { numbers in
+      numbers.count == 2 ? StoredMarks.Start(epoch: numbers[0], marks: numbers[1]) : nil
+    }
+    entry.note(marks, key, tags: content.tags?.map { CacheTag($0) } ?? [], since: start)
+    return entry
   }
 
   /// Returns the key in the content of a file.
@@ -115,6 +130,9 @@ struct Envelope<Value: Codable & Sendable>: Sendable {
     let staleWhileRevalidate: Span?
     let staleIfError: Span?
     let requiresRevalidation: Bool?
+    /// The epoch and the number of marks at the start of the fetch.
+    let marks: [UInt64]?
+    let tags: [String]?
     let value: Value
 
     struct Span: Codable {
@@ -130,6 +148,23 @@ struct Envelope<Value: Codable & Sendable>: Sendable {
       }
     }
   }
+}
+
+extension CacheEntry {
+  /// Sets the properties that depend on the marks since the start of its fetch.
+  mutating func note(
+    _ marks: StoredMarks,
+    _ key: String,
+    tags: [CacheTag],
+    since start: StoredMarks.Start?
+  ) {
+    (isOutdated, isCleared) = marks.judge(key, tags: tags, since: start)
+  }
+}
+
+extension CacheGeneration {
+  /// The part of the generation that is stored with an entry.
+  var start: StoredMarks.Start { StoredMarks.Start(epoch: epoch, marks: marks) }
 }
 
 extension Duration {

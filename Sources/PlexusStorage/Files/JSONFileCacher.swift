@@ -45,7 +45,10 @@ public import Foundation
 /// and processes can use one directory at the same time. Temporary files of a killed process are removed by
 /// the first read or store of an instance. An entry that one instance removes is not written back by another
 /// that had it in memory: a small file with the suffix `.removals` contains the last 1,024 removals,
-/// and a value that a multiplexer obtained before more removals than that is not written.
+/// and a value that a multiplexer obtained before more removals than that is not written. It also contains the last
+/// refreshes and clears by tag, as digests.
+///
+/// If the directory is removed during a write or between writes, the next one creates it again.
 ///
 /// ## Slow disks
 ///
@@ -82,8 +85,8 @@ public struct JSONFileCacher<Value: Codable & Sendable>: BatchReadingCacher {
   /// - Parameters:
   ///   - directory: The directory of the files. The default is a folder of this program in the user's
   ///     caches directory, which is `$XDG_CACHE_HOME` or `~/.cache` on Linux.
-  ///   - byteLimit: The maximum total size of the files of this type in the directory. Before a new file
-  ///     exceeds it, the oldest files by `storedAt` are evicted. A file that exceeds the limit by itself is
+  ///   - byteLimit: The maximum total size of the files of this type in the directory. When a new file exceeds
+  ///     it, the oldest files by `storedAt` are evicted as soon as the new one is in its place. A file that exceeds the limit by itself is
   ///     not stored. With a limit, a store lists all files once for every 64 entries.
   ///   - schema: A name for the format of the values, such as `"profile 2"`; entries stored with another
   ///     schema are ignored. The default is the full name of the type.
@@ -120,8 +123,8 @@ public struct JSONFileCacher<Value: Codable & Sendable>: BatchReadingCacher {
   @concurrent
   public func entry(forKey key: String) async throws -> CacheEntry<Value>? {
     let key = key.canonicalSpelling
-    guard let bytes = try await folder.read(key) else { return nil }
-    return envelope.decode(bytes, key: key)
+    guard let (bytes, marks) = try await folder.read(key) else { return nil }
+    return envelope.decode(bytes, key: key, marks: marks)
   }
 
   /// Returns the entries of several keys.
@@ -131,9 +134,9 @@ public struct JSONFileCacher<Value: Codable & Sendable>: BatchReadingCacher {
   /// - Throws: A ``StorageError`` if a file cannot be read and none of the others can.
   @concurrent
   public func entries(forKeys keys: Set<String>) async throws -> [String: CacheEntry<Value>] {
-    let contents = try await folder.read(Set(keys.map(\.canonicalSpelling)))
+    let (contents, marks) = try await folder.read(Set(keys.map(\.canonicalSpelling)))
     var entries: [String: CacheEntry<Value>] = [:]
-    for (key, bytes) in contents { entries[key] = envelope.decode(bytes, key: key) }
+    for (key, bytes) in contents { entries[key] = envelope.decode(bytes, key: key, marks: marks) }
     return entries
   }
 
@@ -146,16 +149,21 @@ public struct JSONFileCacher<Value: Codable & Sendable>: BatchReadingCacher {
   public func store(_ entries: [String: CacheEntry<Value>]) async throws {
     var failures: [String: any Error] = [:]
     var files: [EntryFolder.File] = []
+    var present: CacheGeneration?
     for (key, entry) in entries {
       let key = key.canonicalSpelling
       do {
-        let bytes = try envelope.encode(entry, key: key)
+        // An entry without a generation is as old as its storing.
+        if entry.generation == nil, present == nil { present = folder.generation }
+        let start = (entry.generation ?? present)?.start
+        let bytes = try envelope.encode(entry, key: key, start: start)
         files.append(
           EntryFolder.File(
             key: key,
             bytes: bytes,
             storedAt: entry.storedAt,
-            generation: entry.generation
+            generation: entry.generation,
+            tags: entry.tags
           )
         )
       } catch {
@@ -201,6 +209,23 @@ public struct JSONFileCacher<Value: Codable & Sendable>: BatchReadingCacher {
       envelope.key(in: bytes)?.utf8.starts(with: prefix.utf8) ?? true
     }
   }
+}
+
+extension JSONFileCacher: MarkingCacher {
+  @concurrent
+  package func note(_ marks: [CacheMark]) async throws -> CacheGeneration {
+    try await folder.note(marks, isDurable: marks.contains(where: \.isClear))
+  }
+
+  @concurrent
+  package func erase(isComplete: Bool) async throws {
+    try await folder.erase()
+  }
+}
+
+extension CacheMark {
+  /// Whether it must survive a power failure.
+  var isClear: Bool { if case .clearedTag = self { true } else { false } }
 }
 
 extension JSONFileCacher: Hashable {

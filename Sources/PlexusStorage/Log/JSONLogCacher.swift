@@ -45,7 +45,16 @@ public import Foundation
 /// other's changes. The file is locked only during a write, and reads do not wait for the lock: a process that
 /// stalls during a write blocks other writers but no readers. An entry that one instance removes is not written
 /// back by another that had it in memory: a small file next to the log, with the suffix `.removals`, contains the
-/// last 1,024 removals, and a value that a multiplexer obtained before more removals than that is not written.
+/// last 1,024 removals, and a value that a multiplexer obtained before more removals than that is not written. It also
+/// contains the last refreshes and clears by tag, as digests.
+///
+/// If the directory is removed during a write or between writes, the next one creates it again.
+///
+/// ## Removed entries
+///
+/// Removing everything or all entries with a prefix replaces the file by a new one, so that no bytes of the removed
+/// entries remain. The bytes of entries that are removed by their keys remain until the file is rewritten. The next
+/// `flush()` of the multiplexer or map that has removed them rewrites it, and so does clearing a multiplexer.
 ///
 /// ## Errors
 ///
@@ -127,7 +136,9 @@ public final actor JSONLogCacher<Value: Codable & Sendable>: BatchReadingCacher 
   /// - Throws: A ``StorageError`` if the file cannot be read.
   @concurrent
   public nonisolated func entry(forKey key: String) async throws -> CacheEntry<Value>? {
-    try await log.read(key.canonicalSpelling).flatMap(Self.entry(of:))
+    let key = key.canonicalSpelling
+    let (records, marks) = try await log.read([key])
+    return records[key].flatMap { Self.entry(of: $0, marks) }
   }
 
   /// Returns the entries of several keys.
@@ -139,20 +150,23 @@ public final actor JSONLogCacher<Value: Codable & Sendable>: BatchReadingCacher 
   public nonisolated func entries(
     forKeys keys: Set<String>
   ) async throws -> [String: CacheEntry<Value>] {
-    try await log.read(Set(keys.map(\.canonicalSpelling))).compactMapValues(Self.entry(of:))
+    let (records, marks) = try await log.read(Set(keys.map(\.canonicalSpelling)))
+    return records.compactMapValues { Self.entry(of: $0, marks) }
   }
 
-  private static func entry(of record: LogRecord) -> CacheEntry<Value>? {
+  private static func entry(of record: LogRecord, _ marks: StoredMarks) -> CacheEntry<Value>? {
     guard
       let payload = LogPayload.decode(record.payload),
       let value = try? JSONDecoder().decode(Value.self, from: payload.json)
     else { return nil }
-    return CacheEntry(
+    var entry = CacheEntry(
       value: value,
       storedAt: record.label.storedAt,
       validator: record.label.validator,
       directives: payload.directives
     )
+    entry.note(marks, record.label.key, tags: payload.tags, since: payload.start)
+    return entry
   }
 
   /// Stores entries durably, except entries that have been removed since their generation.
@@ -166,12 +180,20 @@ public final actor JSONLogCacher<Value: Codable & Sendable>: BatchReadingCacher 
     encoder.outputFormatting = .withoutEscapingSlashes
     var failures: [String: any Error] = [:]
     var records: [LogStore.Entry] = []
+    var present: CacheGeneration?
     records.reserveCapacity(entries.count)
     for (key, entry) in entries {
       let key = key.canonicalSpelling
       do {
         let json = try encoder.encode(entry.value)
-        let payload = LogPayload.encode(json, directives: entry.directives)
+        // An entry without a generation is as old as its storing.
+        if entry.generation == nil, present == nil { present = log.generation }
+        let payload = LogPayload.encode(
+          json,
+          directives: entry.directives,
+          tags: entry.tags,
+          start: (entry.generation ?? present)?.start
+        )
         let size = max(payload.count, key.utf8.count, entry.validator?.utf8.count ?? 0)
         guard size <= LogRecord.maximumPartCount else {
           throw StorageError.entryTooLarge(byteCount: size, limit: LogRecord.maximumPartCount)
@@ -188,7 +210,8 @@ public final actor JSONLogCacher<Value: Codable & Sendable>: BatchReadingCacher 
             key: key,
             storedAt: entry.storedAt,
             record: record,
-            generation: entry.generation
+            generation: entry.generation,
+            tags: entry.tags
           )
         )
       } catch {
@@ -229,6 +252,18 @@ public final actor JSONLogCacher<Value: Codable & Sendable>: BatchReadingCacher 
   @concurrent
   public nonisolated func removeEntries(withPrefix prefix: String) async throws {
     try await log.remove(withPrefix: prefix.canonicalSpelling)
+  }
+}
+
+extension JSONLogCacher: MarkingCacher {
+  @concurrent
+  package nonisolated func note(_ marks: [CacheMark]) async throws -> CacheGeneration {
+    try await log.note(marks, isDurable: marks.contains(where: \.isClear))
+  }
+
+  @concurrent
+  package nonisolated func erase(isComplete: Bool) async throws {
+    try await log.erase(isComplete: isComplete)
   }
 }
 

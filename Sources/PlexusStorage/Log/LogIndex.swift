@@ -11,6 +11,8 @@ struct LogIndex: Sendable {
   private(set) var places: [String: Place] = [:]
   /// The total size of these records.
   private(set) var liveByteCount = 0
+  /// Whether the file has records of removals, and so the bytes of removed entries.
+  private(set) var hasRemovals = false
 
   /// Sets the position of a key's entry.
   mutating func put(_ key: String, _ place: Place) {
@@ -21,6 +23,7 @@ struct LogIndex: Sendable {
   /// Removes a key.
   mutating func remove(_ key: String) {
     liveByteCount -= places.removeValue(forKey: key)?.byteCount ?? 0
+    hasRemovals = true
   }
 
   /// Adds the records of a file from a position onward.

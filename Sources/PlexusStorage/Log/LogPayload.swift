@@ -15,14 +15,36 @@ internal import Foundation
 /// |---|---|
 /// | 16 bytes, `0xff` | only a time to live |
 /// | 16 bytes for each duration, a bit mask, `0xfe` | all other directives |
+/// | after these, the tags as JSON, their length in 4 bytes, an epoch and a number in 8 each, `0xfd` | the tags and the \
+/// start of the fetch |
 enum LogPayload {
   private static let timeToLiveMark: UInt8 = 0xff
   private static let directivesMark: UInt8 = 0xfe
+  private static let startMark: UInt8 = 0xfd
   private static let spanCount = 16
   private static var spans: [(bit: UInt8, path: WritableKeyPath<CacheDirectives, Duration?>)] {
     [(1, \.timeToLive), (2, \.staleWhileRevalidate), (4, \.staleIfError)]
   }
   private static let revalidationBit: UInt8 = 8
+
+  static func encode(
+    _ json: Data,
+    directives: CacheDirectives,
+    tags: [CacheTag],
+    start: StoredMarks.Start?
+  ) -> Data {
+    var payload = encode(json, directives: directives)
+    let start = start.flatMap { $0.marks > 0 ? $0 : nil }
+    guard !tags.isEmpty || start != nil else { return payload }
+    // Texts can always be encoded.
+    let names = tags.isEmpty ? Data() : (try? JSONEncoder().encode(tags.map(\.name))) ?? Data()
+    payload.append(names)
+    append(UInt32(truncatingIfNeeded: names.count), to: &payload)
+    append(start?.epoch ?? 0, to: &payload)
+    append(start?.marks ?? 0, to: &payload)
+    payload.append(startMark)
+    return payload
+  }
 
   static func encode(_ json: Data, directives: CacheDirectives) -> Data {
     guard directives != CacheDirectives() else { return json }
@@ -46,12 +68,39 @@ enum LogPayload {
     return payload
   }
 
-  /// Splits a payload into the value and its directives.
+  /// The parts of a payload.
+  struct Parts {
+    var json = Data()
+    var directives = CacheDirectives()
+    var tags: [CacheTag] = []
+    var start: StoredMarks.Start?
+  }
+
+  /// Splits a payload into the value and its metadata.
   ///
-  /// - Returns: `nil` if the directives are malformed.
-  static func decode(_ payload: [UInt8]) -> (json: Data, directives: CacheDirectives)? {
+  /// - Returns: `nil` if the metadata are malformed.
+  static func decode(_ payload: [UInt8]) -> Parts? {
+    var parts = Parts()
     var directives = CacheDirectives()
     var rest = payload[...]
+    if rest.last == startMark {
+      rest.removeLast()
+      guard rest.count >= 20 else { return nil }
+      let numbers = Array(rest.suffix(20))
+      rest.removeLast(20)
+      let count = Int(truncatingIfNeeded: number(numbers[0..<4]))
+      guard count >= 0, count <= rest.count else { return nil }
+      if count > 0 {
+        let names = try? JSONDecoder().decode([String].self, from: Data(rest.suffix(count)))
+        guard let names else { return nil }
+        parts.tags = names.map { CacheTag($0) }
+        rest.removeLast(count)
+      }
+      parts.start = StoredMarks.Start(
+        epoch: UInt64(bitPattern: number(numbers[4..<12])),
+        marks: UInt64(bitPattern: number(numbers[12..<20]))
+      )
+    }
     switch rest.last {
     case timeToLiveMark:
       rest.removeLast()
@@ -68,15 +117,20 @@ enum LogPayload {
     default:
       break
     }
-    return (Data(rest), directives)
+    parts.json = Data(rest)
+    parts.directives = directives
+    return parts
   }
 
   private static func append(_ span: Duration, to payload: inout Data) {
     let (seconds, attoseconds) = span.clampedComponents
-    for number in [seconds, attoseconds] {
-      for shift in stride(from: 0, to: 64, by: 8) {
-        payload.append(UInt8(truncatingIfNeeded: number >> shift))
-      }
+    append(seconds, to: &payload)
+    append(attoseconds, to: &payload)
+  }
+
+  private static func append(_ number: some FixedWidthInteger, to payload: inout Data) {
+    for shift in stride(from: 0, to: number.bitWidth, by: 8) {
+      payload.append(UInt8(truncatingIfNeeded: number >> shift))
     }
   }
 

@@ -64,14 +64,14 @@ struct LogRecord: Hashable, Sendable {
     return bytes
   }
 
-  /// Encodes the removal of an entry, with the length of the entry's record.
+  /// Encodes the removal of an entry, with the length of the entry's record and without its content.
   static func encode(removalInPlaceOf record: LogRecord) -> [UInt8] {
     encode(
       .removal,
       key: record.label.key,
       storedAt: record.label.storedAt,
-      validator: record.label.validator,
-      payload: record.payload
+      validator: record.label.validator.map { String(repeating: "0", count: $0.utf8.count) },
+      payload: [UInt8](repeating: 0, count: record.payload.count)
     )
   }
 

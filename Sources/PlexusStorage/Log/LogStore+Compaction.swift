@@ -8,12 +8,16 @@ extension LogStore {
   func compactIfWorthwhile() {
     let dead = end - header.count - index.liveByteCount
     guard dead > index.liveByteCount, end > 4096 else { return }
+    // If it fails, the old file is still in place.
+    try? compact()
+  }
+
+  /// Replaces the file by one with the live entries.
+  func compact() throws {
     do {
       try rewrite(dropping: [], adding: [])
     } catch let error as StorageError where error.isLackOfSpace {
-      try? compactInPlace()
-    } catch {
-      // The old file is still in place.
+      try compactInPlace()
     }
   }
 

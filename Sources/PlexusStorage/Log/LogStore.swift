@@ -15,6 +15,7 @@ final actor LogStore {
     let storedAt: Duration
     let record: [UInt8]
     var generation: CacheGeneration?
+    var tags: [CacheTag] = []
   }
 
   let folder: String
@@ -60,18 +61,17 @@ final actor LogStore {
 
   // MARK: - Operations
 
-  /// Returns the record of a key.
-  func read(_ key: String) throws -> LogRecord? {
-    try catchUpForReading()
-    return try record(of: key)
-  }
-
-  /// Returns the records of several keys.
-  func read(_ keys: Set<String>) throws -> [String: LogRecord] {
+  /// Returns the records of several keys, and the marks by which they are judged.
+  func read(_ keys: Set<String>) throws -> (records: [String: LogRecord], marks: StoredMarks) {
     try catchUpForReading()
     var records: [String: LogRecord] = [:]
     for key in keys { records[key] = try record(of: key) }
-    return records
+    return (records, try records.isEmpty ? StoredMarks() : history.marks())
+  }
+
+  /// Records marks.
+  func note(_ marks: [CacheMark], isDurable: Bool) async throws -> CacheGeneration {
+    try await history.note(marks, isDurable: isDurable)
   }
 
   private func record(of key: String) throws -> LogRecord? {
@@ -132,7 +132,32 @@ final actor LogStore {
         try catchUp()
         // Byte by byte: a mark at the beginning of a key would join the last character of the prefix.
         try removePresent(index.places.keys.filter { $0.utf8.starts(with: prefix.utf8) })
+        try eraseRemains(isComplete: true)
       }
+    }
+  }
+
+  /// Removes the bytes of removed entries from the file.
+  ///
+  /// - Parameter isComplete: Whether the bytes of replaced entries are removed, too.
+  /// - Throws: The error because of which bytes may remain.
+  func erase(isComplete: Bool) async throws {
+    guard try fileSystem.status(atPath: path) != nil else { return }
+    try await withLock {
+      try catchUp()
+      try eraseRemains(isComplete: isComplete)
+    }
+  }
+
+  private func eraseRemains(isComplete: Bool) throws {
+    // A process that was killed while it replaced the file has left a copy.
+    _ = try fileSystem.remove(temporaryPath)
+    let dead = end - header.count - index.liveByteCount
+    guard index.hasRemovals || isComplete && dead > 0 else { return }
+    do {
+      try compact()
+    } catch let error as StorageError where error.isLackOfSpace {
+      // The file was compacted in place.
     }
   }
 
@@ -191,11 +216,13 @@ final actor LogStore {
     guard !part.isEmpty else { return [:] }
     do {
       if Task.isCancelled { throw CancellationError() }
-      try await withLock {
+      try await withLock(isWriting: true) {
         try catchUp()
         let outdated = try history.outdated(
           part.compactMap { entry in
-            entry.generation.map { RemovalHistory.Candidate(key: entry.key, generation: $0) }
+            entry.generation.map {
+              RemovalHistory.Candidate(key: entry.key, generation: $0, tags: entry.tags)
+            }
           }
         )
         let rest = outdated.isEmpty ? part : part.filter { !outdated.contains($0.key) }
@@ -266,8 +293,14 @@ final actor LogStore {
   /// Locks the file that currently has the name and calls the body.
   ///
   /// Waiting for the lock suspends: other operations of this instance can run and open a new file.
-  private func withLock(_ body: () throws -> Void) async throws {
+  ///
+  /// - Parameters:
+  ///   - isWriting: Whether the body writes entries, which is done again if the folder vanishes meanwhile.
+  ///   - body: The closure.
+  /// - Throws: The error of the file system or of the body.
+  private func withLock(isWriting: Bool = false, _ body: () throws -> Void) async throws {
     var pauses = 0
+    var attempts = isWriting ? 3 : 1
     for _ in 0..<100 {
       while try !fileSystem.tryLock(file.descriptor, .exclusive) {
         guard pauses < 10_000 else { throw StorageError.locked(path: path) }
@@ -276,9 +309,18 @@ final actor LogStore {
       }
       if try isCurrent() {
         defer { fileSystem.unlock(file.descriptor) }
-        return try body()
+        attempts -= 1
+        do {
+          try body()
+        } catch let error as StorageError where error.isMissing && attempts > 0 {
+          // The folder has vanished.
+        }
+        if try attempts == 0 || fileSystem.status(atPath: path)?.identity == file.identity {
+          return
+        }
+      } else {
+        fileSystem.unlock(file.descriptor)
       }
-      fileSystem.unlock(file.descriptor)
       try reopen()
     }
     throw StorageError.locked(path: path)

@@ -210,6 +210,9 @@ func lacksSpace(_ code: Int32) -> Bool {
   code == ENOSPC || code == EDQUOT
 }
 
+/// Returns whether an error code means that a file or its folder does not exist.
+func isMissingCode(_ code: Int32) -> Bool { code == ENOENT }
+
 /// Returns the system's message for an error code.
 func systemMessage(for code: Int32) -> String {
   unsafe String(cString: strerror(code))

@@ -12,6 +12,7 @@ internal import PlexusSupport
 /// | 8, 8 | a marker, and the epoch, which is different for each file |
 /// | 8, 8 | the number of removals, and its complement |
 /// | 56 for each of the last removals | number, kind, length and digest of the key or prefix, checksum |
+/// | two tables of marks, at fixed offsets | refreshes, and clears by tag: see `RemovalHistory+Marks.swift` |
 ///
 /// An unreadable record counts as the removal of everything.
 final class RemovalHistory: Sendable {
@@ -26,9 +27,10 @@ final class RemovalHistory: Sendable {
   struct Candidate: Sendable {
     let key: String
     let generation: CacheGeneration
+    var tags: [CacheTag] = []
   }
 
-  private struct Header {
+  struct Header {
     let epoch: UInt64
     let number: UInt64
 
@@ -39,14 +41,18 @@ final class RemovalHistory: Sendable {
   static var capacity: UInt64 { 1024 }
 
   private static let marker: UInt64 = 0x31_7265_766F_6D65_72
-  private static let headerCount = 32
-  private static let recordCount = 56
+  static let headerCount = 32
+  static let recordCount = 56
 
   private let path: String
   private let folder: String
-  private let fileSystem: any FileSystem
+  let fileSystem: any FileSystem
+  /// The marks that were read last.
+  let knownMarks = Locked<StoredMarks?>(nil)
   /// The file that was found last, which may have been removed since.
   private let known = Locked<OpenLog?>(nil)
+  /// The files that were found before, open although their folder may have vanished.
+  private let former = Locked<[OpenLog]>([])
 
   init(path: String, folder: String, fileSystem: any FileSystem) {
     self.path = path
@@ -61,7 +67,10 @@ final class RemovalHistory: Sendable {
   var generation: CacheGeneration {
     do {
       guard let file = try find() else { return CacheGeneration() }
-      return try (header(of: file) ?? renewedHeader())?.generation ?? CacheGeneration()
+      guard let header = try header(of: file) ?? renewedHeader() else { return CacheGeneration() }
+      var generation = header.generation
+      generation.marks = try markCount(in: file) ?? 0
+      return generation
     } catch {
       return CacheGeneration()
     }
@@ -139,9 +148,7 @@ final class RemovalHistory: Sendable {
   func outdated(_ candidates: [Candidate]) throws -> Set<String> {
     guard !candidates.isEmpty else { return [] }
     // Another process may have replaced the file.
-    let file = try find()
-    known.withLock { $0 = file }
-    guard let file else { return lost(candidates) }
+    guard let file = try find() else { return lost(candidates) }
     return try outdated(candidates, in: file)
   }
 
@@ -149,7 +156,8 @@ final class RemovalHistory: Sendable {
     guard let header = try header(of: file) else {
       return try isEmpty(file) ? lost(candidates) : Set(candidates.map(\.key))
     }
-    let lost = lost(candidates, besides: header.epoch)
+    let lost = try lost(candidates, besides: header.epoch)
+      .union(cleared(candidates, in: file, header))
     /// Returns the number of the first removal after an entry's generation.
     func start(_ candidate: Candidate) -> UInt64 {
       candidate.generation.epoch == header.epoch ? candidate.generation.number : 0
@@ -172,10 +180,21 @@ final class RemovalHistory: Sendable {
     return lost.union(removed.map(\.key))
   }
 
-  /// The keys of entries from the time of another file, whose removals are no longer known.
+  /// The keys of entries from the time of another file that were removed, or whose removals are no longer known.
+  ///
+  /// When a folder vanishes, its last removals can still be read from the open file.
   private func lost(_ candidates: [Candidate], besides epoch: UInt64 = 0) -> Set<String> {
-    let lost = candidates.filter { $0.generation.epoch != 0 && $0.generation.epoch != epoch }
-    return Set(lost.map(\.key))
+    var lost = candidates.filter { $0.generation.epoch != 0 && $0.generation.epoch != epoch }
+    guard !lost.isEmpty else { return [] }
+    var removed: Set<String> = []
+    for file in former.withLock({ $0 }) + (known.withLock { $0.map { [$0] } } ?? []) {
+      guard let header = try? header(of: file), header.epoch != epoch else { continue }
+      let known = lost.filter { $0.generation.epoch == header.epoch }
+      lost.removeAll { $0.generation.epoch == header.epoch }
+      let keys = Set(known.map(\.key))
+      removed.formUnion(known.isEmpty ? [] : (try? outdated(known, in: file)) ?? keys)
+    }
+    return removed.union(lost.map(\.key))
   }
 
   /// The recorded removals, each with its last number.
@@ -207,19 +226,32 @@ final class RemovalHistory: Sendable {
   // MARK: - The file
 
   /// Returns the file that currently has the name, if any.
-  private func find() throws -> OpenLog? {
+  func find() throws -> OpenLog? {
     let status = try fileSystem.status(atPath: path)
     guard let status else { return nil }
     let known = known.withLock { $0 }
     if let known, known.identity == status.identity { return known }
     guard let descriptor = try fileSystem.open(path, .reading) else { return nil }
     let file = try OpenLog.adopt(descriptor, fileSystem: fileSystem)
-    self.known.withLock { $0 = file }
+    let old = self.known.withLock { known in
+      let old = known
+      known = file
+      return old
+    }
+    if let old { remember(old) }
     return file
   }
 
+  private func remember(_ file: OpenLog) {
+    let dropped = former.withLock { files in
+      files.append(file)
+      return files.count > 4 ? files.removeFirst() : nil
+    }
+    withExtendedLifetime(dropped) {}
+  }
+
   /// Opens or creates the file and locks it.
-  private func lock(_ kind: LockKind) async throws -> OpenLog {
+  func lock(_ kind: LockKind) async throws -> OpenLog {
     for _ in 0..<100 {
       let file = try OpenLog.open(path, folder: folder, fileSystem: fileSystem)
       try await fileSystem.lock(file.descriptor, kind)
@@ -228,7 +260,7 @@ final class RemovalHistory: Sendable {
     throw StorageError.locked(path: path)
   }
 
-  private func header(of file: OpenLog) throws -> Header? {
+  func header(of file: OpenLog) throws -> Header? {
     let bytes = try fileSystem.read(file.descriptor, at: 0, count: Self.headerCount)
     guard bytes.count == Self.headerCount, Self.number(bytes, 0) == Self.marker else { return nil }
     let header = Header(epoch: Self.number(bytes, 8), number: Self.number(bytes, 16))
@@ -236,15 +268,16 @@ final class RemovalHistory: Sendable {
     return Self.number(bytes, 24) == ~header.number && header.number < .max / 2 ? header : nil
   }
 
-  private func write(_ header: Header, to file: OpenLog) throws {
+  func write(_ header: Header, to file: OpenLog) throws {
     let words = [Self.marker, header.epoch, header.number, ~header.number]
     try fileSystem.write(words.flatMap(Self.bytes), to: file.descriptor, at: 0)
   }
 
   /// Returns the first header of a file.
-  private func newHeader(of file: OpenLog) throws -> Header {
+  func newHeader(of file: OpenLog) throws -> Header {
     // The history of a damaged file is lost, so values from before it must not be written.
     let number = try isEmpty(file) ? 0 : Self.capacity + 1
+    if number > 0 { try writeLostMarks(to: file) }
     return Header(epoch: .random(in: 1 ... .max), number: number)
   }
 
@@ -271,7 +304,7 @@ final class RemovalHistory: Sendable {
     case prefix(String, count: Int)
   }
 
-  private static func offset(of number: UInt64) -> Int {
+  static func offset(of number: UInt64) -> Int {
     headerCount + Int(number % capacity) * recordCount
   }
 
@@ -301,16 +334,16 @@ final class RemovalHistory: Sendable {
     }
   }
 
-  private static func bytes(_ number: UInt64) -> [UInt8] {
+  static func bytes(_ number: UInt64) -> [UInt8] {
     (0..<8).map { UInt8(truncatingIfNeeded: number >> (8 * $0)) }
   }
 
-  private static func number(_ bytes: [UInt8], _ offset: Int) -> UInt64 {
+  static func number(_ bytes: [UInt8], _ offset: Int) -> UInt64 {
     bytes[offset..<offset + 8].reversed().reduce(0) { $0 << 8 | UInt64($1) }
   }
 }
 
 /// Returns the first 128 bits of a text's SHA-256 digest, in hexadecimal.
-private func digest(of text: some Sequence<UInt8>) -> String {
+func digest(of text: some Sequence<UInt8>) -> String {
   String(SHA256.hexadecimalDigest(text).prefix(32))
 }

@@ -79,11 +79,13 @@ import Testing
       onKeyFetch: { $0 }
     )
     let cache = await map.owner.cache
-    let future = wallClockTime() + .seconds(3600)
-    cache.shards.withEachLock { $0.extras?.pendingWrites?.noteWrite(at: future) }
+    let ledger = try #require(cache.storage).ledger
+    var future = wallClockTime() + .seconds(3600)
+    let isWritten = ledger.admit(&future, "1", ["all"], since: 0)
+    #expect(isWritten)
     cache.forget(tags: ["all"])
-    let verdicts = cache.tagMarks.withLock { marks in
-      [future, future + .nanoseconds(1)].map { marks.judge(["all"], storedAt: $0) }
+    let verdicts = [future, future + .nanoseconds(1)].map {
+      ledger.judge("1", ["all"], storedAt: $0)
     }
     #expect(verdicts == [.cleared, .usable])
   }

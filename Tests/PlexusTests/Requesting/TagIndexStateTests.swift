@@ -32,28 +32,69 @@ import Testing
 }
 
 @Suite(.fewAtOnce) struct `The marks of tags` {
-  @Test func `concern what was stored at their time or before`() {
-    var marks = TagMarksState()
-    marks.refresh(["a"], at: .seconds(10))
-    marks.clear(["b"], at: .seconds(20))
-    #expect(marks.judge(["a"], storedAt: .seconds(10)) == .outdated)
-    #expect(marks.judge(["a"], storedAt: .seconds(11)) == .usable)
-    #expect(marks.judge(["a", "b"], storedAt: .seconds(20)) == .cleared)
-    #expect(marks.judge(["c"], storedAt: .zero) == .usable)
-    #expect(marks.judge([], storedAt: .zero) == .usable)
-    marks.clear(["b"], at: .seconds(5))
-    #expect(marks.judge(["b"], storedAt: .seconds(20)) == .cleared)
+  private var marks = MarksState()
+
+  private mutating func clear(_ tag: CacheTag, at seconds: Int) {
+    _ = marks.note(.clearedTag(tag, prefix: ""), at: .seconds(seconds))
   }
 
-  @Test func `that are too many are combined, and restore nothing`() {
-    var marks = TagMarksState()
-    for number in 0...TagMarksState.limit {
-      marks.clear([CacheTag("\(number)")], at: .seconds(number))
+  private func judge(_ tags: [CacheTag], storedAt seconds: Int) -> MarksState.Verdict {
+    marks.judge("name", tags, storedAt: .seconds(seconds))
+  }
+
+  @Test mutating func `concern what was stored at their time or before`() {
+    _ = marks.note(.refreshedTag("a", prefix: ""), at: .seconds(10))
+    clear("b", at: 20)
+    #expect(judge(["a"], storedAt: 10) == .outdated)
+    #expect(judge(["a"], storedAt: 11) == .usable)
+    #expect(judge(["a", "b"], storedAt: 20) == .cleared)
+    #expect(judge(["c"], storedAt: 0) == .usable)
+    #expect(judge([], storedAt: 0) == .usable)
+    clear("b", at: 5)
+    #expect(judge(["b"], storedAt: 20) == .cleared)
+  }
+
+  @Test mutating func `that are too many are combined, and restore nothing`() {
+    for number in 0...MarksState.limit { clear(CacheTag("\(number)"), at: number) }
+    #expect(judge(["0"], storedAt: 0) == .cleared)
+    #expect(judge(["other"], storedAt: MarksState.limit) == .cleared)
+    #expect(judge(["other"], storedAt: MarksState.limit + 1) == .usable)
+    #expect(judge([], storedAt: 0) == .usable)
+  }
+
+  @Test mutating func `concern their namespace only`() {
+    _ = marks.note(.refreshedPrefix("a/"), at: .seconds(10))
+    _ = marks.note(.clearedTag("t", prefix: "a/"), at: .seconds(10))
+    #expect(marks.judge("a/1", [], storedAt: .zero) == .outdated)
+    #expect(marks.judge("a/1", ["t"], storedAt: .zero) == .cleared)
+    #expect(marks.judge("b/1", ["t"], storedAt: .zero) == .usable)
+    #expect(marks.judge("1", ["t"], storedAt: .zero) == .usable)
+  }
+
+  @Test mutating func `order what is written, whatever the clock says`() {
+    _ = marks.note(.refreshedKey("name"), at: .seconds(10))
+    var (early, late) = (Duration.seconds(100), Duration.seconds(1))
+    var isWritten = marks.admit(&early, "name", [], since: 0)
+    #expect(isWritten && marks.judge("name", [], storedAt: early) == .outdated)
+    isWritten = marks.admit(&late, "name", [], since: 1)
+    #expect(isWritten && marks.judge("name", [], storedAt: late) == .usable)
+    clear("t", at: 1)
+    isWritten = marks.admit(&late, "name", ["t"], since: 1)
+    #expect(!isWritten)
+    #expect(judge(["t"], storedAt: 11) == .usable)
+    #expect(marks.judge("name", ["t"], storedAt: late) == .cleared)
+  }
+
+  @Test mutating func `that were written to the cacher are skipped by newer values`() {
+    var generation = CacheGeneration(epoch: 7, number: 3)
+    generation.marks = 12
+    marks.noteWritten([1, 4], generation)
+    generation.marks = 10
+    for (order, expected) in [(0, 10), (1, 11), (3, 11), (4, 12), (9, 12)] {
+      #expect(marks.skipped(by: generation, since: UInt64(order)).marks == UInt64(expected))
     }
-    let last = Duration.seconds(TagMarksState.limit)
-    #expect(marks.judge(["0"], storedAt: .zero) == .cleared)
-    #expect(marks.judge(["other"], storedAt: last) == .cleared)
-    #expect(marks.judge(["other"], storedAt: last + .seconds(1)) == .usable)
-    #expect(marks.judge([], storedAt: .zero) == .usable)
+    // Another process has noted marks before these.
+    generation.marks = 9
+    #expect(marks.skipped(by: generation, since: 9) == generation)
   }
 }

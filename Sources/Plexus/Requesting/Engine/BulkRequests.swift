@@ -252,9 +252,6 @@ extension KeyedCache {
     in batch: BulkFlight,
     with bulkFetch: @escaping BulkFetch
   ) async {
-    if let generation = storage?.generation {
-      for flight in flights { flight.generation = generation }
-    }
     var launched: [Flight] = []
     var failures = Failures()
     do {
@@ -283,7 +280,11 @@ extension KeyedCache {
   ) async throws -> BulkValues<Key, Value> {
     defer {
       countTime(of: batch)
-      for flight in flights { flight.duration = batch.duration }
+      for flight in flights {
+        flight.duration = batch.duration
+        flight.fetchStart = batch.fetchStart
+        flight.startTime = batch.startTime
+      }
     }
     let outcome = try await attempts(of: batch) { [self] batch, number in
       // The callers of some keys can have left since the batch departed, or since the last attempt.
@@ -326,6 +327,7 @@ extension KeyedCache {
     in batch: BulkFlight,
     _ fetch: @escaping @concurrent @Sendable ([Flight], [ObjectIdentifier: Outcome]) async -> Void
   ) async {
+    if let start = storage?.fetchStart { for flight in flights { flight.fetchStart = start } }
     let departure = BulkDeparture(flights.filter { !$0.readsFirst })
     let depart: @concurrent @Sendable () async -> Void = { [self] in
       let rest = departure.takeRest()

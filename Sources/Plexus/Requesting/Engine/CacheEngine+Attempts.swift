@@ -26,6 +26,8 @@ extension CacheEngine {
     defer { flight.duration = .nanoseconds(max(0, time.exactNow().subtractingSaturating(start))) }
     var number = 1
     while true {
+      flight.startTime = time.now()
+      if let fetchStart = operations.fetchStart { flight.fetchStart = fetchStart() }
       do {
         guard let timeout = policy.fetchTimeout else { return try await attempt(flight, number) }
         return try await limited(to: timeout, flight, number, attempt)

@@ -29,8 +29,8 @@ class CacheEngine: @unchecked Sendable {
     let softAnswer: @Sendable (CacheEngine, Flight) -> Outcome?
     /// Reads the stored copy for a flight, if there is a cacher.
     let readCopy: (@concurrent @Sendable (CacheEngine, Flight) async -> Outcome?)?
-    /// Returns the generation that counts removals from the cacher, if there is one.
-    let generation: (@Sendable () -> CacheGeneration?)?
+    /// Returns the start of a fetch that begins now, if there is a cacher.
+    let fetchStart: (@Sendable () -> FetchStart)?
     /// Writes values that have left memory, if there is a cacher.
     let scheduleWriting: (@Sendable (CacheEngine) -> Void)?
     /// Writes changes after the delay of the policy, if there is one.
@@ -48,7 +48,7 @@ class CacheEngine: @unchecked Sendable {
       countFetch: @escaping @Sendable (CacheEngine, Flight, _ count: Int) -> Void,
       softAnswer: @escaping @Sendable (CacheEngine, Flight) -> Outcome?,
       readCopy: (@concurrent @Sendable (CacheEngine, Flight) async -> Outcome?)?,
-      generation: (@Sendable () -> CacheGeneration?)?,
+      fetchStart: (@Sendable () -> FetchStart)?,
       scheduleWriting: (@Sendable (CacheEngine) -> Void)?,
       noteChange: (@Sendable (CacheEngine) -> Void)?,
       launchTogether: (@Sendable (CacheEngine, [Flight]) -> Void)?,
@@ -60,7 +60,7 @@ class CacheEngine: @unchecked Sendable {
       self.countFetch = countFetch
       self.softAnswer = softAnswer
       self.readCopy = readCopy
-      self.generation = generation
+      self.fetchStart = fetchStart
       self.scheduleWriting = scheduleWriting
       self.noteChange = noteChange
       self.launchTogether = launchTogether
@@ -355,6 +355,7 @@ extension CacheEngine {
     if let share = operations.share { return await share(self, flight) }
     var copy: Outcome?
     if flight.readsFirst {
+      if let fetchStart = operations.fetchStart { flight.fetchStart = fetchStart() }
       copy = await operations.readCopy?(self, flight)
       if let copy {
         if isAnswer(copy, for: flight) { return copy }
@@ -362,7 +363,6 @@ extension CacheEngine {
         flight.note(readCopy: copy)
       }
     }
-    flight.generation = operations.generation?()
     do {
       let outcome = try await attempts(of: flight, operations.fetch)
       guard outcome.kind == .failure, let error = outcome.error else { return outcome }

@@ -9,7 +9,7 @@ extension KeyedCache {
     // These calls run user code.
     let cost = cost(of: value)
     let name = storage?.name(of: key)
-    let generation = storage?.generation
+    let start = storage?.fetchStart
     let tags = tagging?(key)
     var effects = makeEffects()
     var old: Value?
@@ -26,7 +26,7 @@ extension KeyedCache {
       shard[index].state.store(lifetime, at: now)
       shard.extras?.idleTimes?.renew(index, at: now)
       shard.publish(index, &effects)
-      shard.noteUnwritten(index, name: name, generation: generation, isNewest: true, &effects)
+      shard.noteUnwritten(index, name: name, start: start, isNewest: true, &effects)
       if effects.tellsEvents { shard.note(key, &effects, in: self) { .stored(key: $0) } }
       shard.keep(index, cost: cost, &evicted, &effects, in: self)
       sweepStaleValues(of: &shard, hadValue: old != nil, at: now, &effects)
@@ -62,13 +62,13 @@ extension KeyedCache {
   @inlinable
   func refresh(_ key: Key, hash: UInt64) -> RefreshTicket {
     let name = storage?.name(of: key)
-    if link != nil, let name { outdateShared([name]) }
+    let time = name.flatMap { noteRefresh(of: $0) }
     var details: EntryState.Details.Box?
     var live: LiveFetching<Key, Value>?
     let ticket = shards.withLock(hash: hash) { shard in
       let ticket = drawTicket()
       live = shard.live(key, hash)
-      if let name { shard.extras?.pendingWrites?.refresh(name, at: wallClockTime()) }
+      if let name, let time { shard.extras?.pendingWrites?.refresh(name, at: time) }
       if let index = shard.keys.index(of: key, hash: hash) {
         details = shard[index].state.box
         refresh(index, ticket, &shard)
@@ -80,16 +80,29 @@ extension KeyedCache {
     return ticket
   }
 
+  /// Records outside of memory that a value has changed at its origin.
+  ///
+  /// - Returns: The time up to which stored copies are outdated; `nil` if a shared tier records it.
+  @usableFromInline
+  func noteRefresh(of name: String) -> Duration? {
+    guard link == nil else {
+      outdateShared([name])
+      return nil
+    }
+    return storage?.noteRefresh(of: name, in: self)
+  }
+
   /// Marks every value as changed at its origin.
   @inlinable
   func refreshAll() -> RefreshTicket {
     let ticket = drawTicket()
     if link != nil { outdateAllShared() }
+    let time = link == nil ? storage?.noteCompleteRefresh(in: self) : nil
     var details: [EntryState.Details.Box] = []
     var lives: [LiveFetching<Key, Value>] = []
     shards.withEachLock { shard in
       if shard.hasLives { lives += shard.allLives }
-      shard.extras?.pendingWrites?.refreshAll(at: wallClockTime())
+      if let time { shard.extras?.pendingWrites?.refreshAll(at: time) }
       for index in shard.keys.entries.indices {
         if !shard[index].state.hasNoDetails { details.append(shard[index].state.box) }
         refresh(index, ticket, &shard)

@@ -18,7 +18,8 @@ extension KeyedCache {
     let now = time.now()
     let key = key(of: flight)
     if outcome.isNew {
-      outcome.storedAt = now
+      // A value is as old as the start of its fetch.
+      outcome.storedAt = flight.startTime ?? now
     } else if outcome.kind == .restored {
       outcome.source = .cacher
     }
@@ -73,7 +74,7 @@ extension KeyedCache {
         shard.noteUnwritten(
           index,
           name: name,
-          generation: flight.generation,
+          start: flight.fetchStart,
           isNewest: !hadQueued,
           &effects
         )
@@ -193,6 +194,7 @@ extension KeyedCache {
       return shard[index].state.succeed(
         validator: outcome.validator,
         lifetime: lifetime(outcome.terms),
+        storedAt: outcome.storedAt,
         at: now
       )
     case .transient:

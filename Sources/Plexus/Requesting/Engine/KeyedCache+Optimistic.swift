@@ -59,12 +59,11 @@ extension KeyedCache {
   @inlinable
   func confirm(_ id: UInt64, of key: Key, hash: UInt64) {
     let name = storage?.name(of: key)
-    let generation = storage?.generation
     var effects = makeEffects()
     let refreshes = shards.withLock(hash: hash) { shard in
       let confirmation = shard.withEdits(of: key, hash: hash) { $0.confirm(id) }
       if confirmation == .changesBase {
-        shard.noteBase(of: key, hash: hash, name: name, generation, &effects)
+        shard.noteBase(of: key, hash: hash, name: name, &effects)
       }
       shard.sweepEdits(&effects)
       // A fetch in flight began before the commit has ended: its value can lack the change.
@@ -117,7 +116,6 @@ extension KeyedCache {
     cost: Int
   ) -> Bool {
     let name = storage?.name(of: key)
-    let generation = storage?.generation
     var effects = makeEffects()
     var old: Value?
     var evicted = Shard<Key, Value>.Evicted()
@@ -131,7 +129,7 @@ extension KeyedCache {
       guard let rest else { return false }
       old = shard.setValue(rest.value, at: index, isEdit: true)
       if rest.changesBase {
-        shard.noteBase(of: key, hash: hash, name: name, generation, &effects)
+        shard.noteBase(of: key, hash: hash, name: name, &effects)
       }
       shard.publish(index, &effects)
       if effects.tellsEvents { shard.note(key, &effects, in: self) { .stored(key: $0) } }
@@ -153,14 +151,13 @@ extension Shard {
     of key: Key,
     hash: UInt64,
     name: String?,
-    _ generation: CacheGeneration?,
     _ effects: inout Effects
   ) {
     guard let index = keys.index(of: key, hash: hash) else { return }
     noteUnwritten(
       index,
       name: name,
-      generation: generation,
+      start: nil,
       isNewest: self[index].state.unserved.isNone,
       &effects
     )

@@ -18,24 +18,19 @@ extension KeyedCache {
     return keys + others.filter { !tags.isDisjoint(with: tagging($0.key)) }
   }
 
-  /// Records the time of a change of tags, by which stored copies are judged.
-  private func noteTags(_ note: (inout TagMarksState, Duration) -> Void) {
-    guard storage != nil, tagging != nil else { return }
-    var time = wallClockTime()
-    // The clock can have been set back since a copy was written.
-    shards.withEachLock { time = max(time, $0.extras?.pendingWrites?.newestWrite ?? .zero) }
-    tagMarks.withLock { note(&$0, time) }
-  }
-
+  /// Records the clear of tags, by which stored copies are judged.
   @usableFromInline
   func noteClear(of tags: Set<CacheTag>) {
-    noteTags { $0.clear(tags, at: $1) }
-    if tagging != nil { link?.withDebts { $0.remove(tags) } }
+    guard tagging != nil else { return }
+    if let link { return link.withDebts { $0.remove(tags) } }
+    storage?.note(tags: tags, areCleared: true, in: self)
   }
 
+  /// Records the refresh of tags, by which stored copies are judged.
   @usableFromInline
   func noteRefresh(of tags: Set<CacheTag>) {
-    noteTags { $0.refresh(tags, at: $1) }
+    guard tagging != nil, link == nil else { return }
+    storage?.note(tags: tags, areCleared: false, in: self)
   }
 
   /// Removes the values with one of some tags, and detaches their flights.
@@ -55,7 +50,7 @@ extension KeyedCache {
   @inlinable
   func clear(tags: Set<CacheTag>) async throws {
     forget(tags: tags)
-    try await removeStored(named: nil)
+    try await removeStored(named: nil, byTag: true)
     if link != nil { try await removeSharedTags() }
   }
 
@@ -69,17 +64,22 @@ extension KeyedCache {
     return ticket ?? drawTicket()
   }
 
-  /// Judges a stored copy by the tags of its key; one that was cleared is removed.
+  /// Judges a stored copy by the clears and refreshes since its fetch began; one that was cleared is removed.
   func judge(
     _ entry: CacheEntry<Value>,
     of key: Key,
     hash: UInt64,
     name: String
-  ) -> TagMarksState.Verdict {
-    guard let tagging else { return .usable }
-    let tags = tagging(key)
-    let verdict = tagMarks.withLock { $0.judge(tags, storedAt: entry.storedAt) }
-    guard verdict == .cleared else { return verdict }
+  ) -> MarksState.Verdict {
+    guard let storage, link == nil else { return .usable }
+    // User code, called without a lock.
+    let tags = tagging?(key) ?? []
+    var verdict = storage.ledger.judge(name, tags, storedAt: entry.storedAt)
+    if entry.isOutdated, verdict == .usable { verdict = .outdated }
+    if entry.isCleared { verdict = .cleared }
+    // A clock that was set back makes the age of a copy unknown: it is a fallback once, and then removed.
+    let isFromTheFuture = age(of: entry) < .zero
+    guard verdict == .cleared || isFromTheFuture else { return verdict }
     var effects = makeEffects()
     shards.withLock(hash: hash) { shard in
       if shard.extras?.pendingWrites?.removeCopy(key, hash: hash, name: name) == true {

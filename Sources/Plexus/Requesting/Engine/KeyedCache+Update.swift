@@ -61,7 +61,6 @@ extension KeyedCache {
     // These calls run user code.
     let cost = cost(of: value)
     let name = storage?.name(of: key)
-    let generation = storage?.generation
     var effects = makeEffects()
     var old: Value?
     var details: EntryState.Details.Box?
@@ -92,7 +91,7 @@ extension KeyedCache {
         shard.noteUnwritten(
           index,
           name: name,
-          generation: generation,
+          start: nil,
           isNewest: shard[index].state.unserved.isNone,
           &effects
         )

@@ -23,8 +23,6 @@ final class KeyedCache<Key: Hashable & Sendable, Value: Sendable>: CacheEngine, 
   @usableFromInline let copyTrust: Unmanaged<CopyTrust>?
   /// Returns the tags of a key, if keys have tags.
   @usableFromInline let tagging: (@Sendable (Key) -> [CacheTag])?
-  /// The tags that were cleared or refreshed, by which stored copies are judged.
-  let tagMarks = Locked(TagMarksState())
   /// Fetches several keys at once, if there is such a fetch.
   @usableFromInline let bulkFetch: BulkFetch?
 
@@ -92,7 +90,7 @@ final class KeyedCache<Key: Hashable & Sendable, Value: Sendable>: CacheEngine, 
     bulkFetch: BulkFetch?
   ) -> Operations {
     var readCopy: (@concurrent @Sendable (CacheEngine, Flight) async -> Outcome?)?
-    var generation: (@Sendable () -> CacheGeneration?)?
+    var fetchStart: (@Sendable () -> FetchStart)?
     var scheduleWriting: (@Sendable (CacheEngine) -> Void)?
     var noteChange: (@Sendable (CacheEngine) -> Void)?
     var launchTogether: (@Sendable (CacheEngine, [Flight]) -> Void)?
@@ -102,7 +100,7 @@ final class KeyedCache<Key: Hashable & Sendable, Value: Sendable>: CacheEngine, 
         let cache = unsafe unsafeDowncast(engine, to: KeyedCache.self)
         return await cache.readCopy(for: flight, from: storage)
       }
-      generation = { storage.generation }
+      fetchStart = { storage.fetchStart }
       scheduleWriting = { engine in
         storage.scheduleWriting(in: unsafe unsafeDowncast(engine, to: KeyedCache.self))
       }
@@ -140,7 +138,7 @@ final class KeyedCache<Key: Hashable & Sendable, Value: Sendable>: CacheEngine, 
         unsafe unsafeDowncast(engine, to: KeyedCache.self).softAnswer(to: flight)
       },
       readCopy: readCopy,
-      generation: generation,
+      fetchStart: fetchStart,
       scheduleWriting: scheduleWriting,
       noteChange: noteChange,
       launchTogether: launchTogether,

@@ -130,16 +130,19 @@ extension EntryState {
   /// - Parameters:
   ///   - validator: The validator that came with the value.
   ///   - lifetime: The time for which the value is fresh.
+  ///   - storedAt: The time at which its fetch began.
   ///   - now: The present time.
   /// - Returns: The queued flight, which begins now.
   @usableFromInline
   mutating func succeed(
     validator: String? = nil,
     lifetime: Lifetime,
+    storedAt: Nanoseconds? = nil,
     at now: Nanoseconds
   ) -> Flight? {
     let (refreshedSince, queued) = (refreshedSince, queued)
     setTimes(lifetime, at: now)
+    if let storedAt { self.storedAt = storedAt }
     if validator == nil, lifetime.terms.isEmpty {
       box = .empty
     } else {

@@ -158,6 +158,7 @@ struct Shard<Key: Hashable & Sendable, Value: Sendable>: Sendable {
       extras.eviction?.append()
       if let tags { extras.tagIndex?.insert(key, hash: hash, tags: tags) }
       extras.idleTimes?.append()
+      extras.pendingWrites?.append()
     }
     return keys.insert(entry, for: key, hash: hash)
   }
@@ -173,6 +174,7 @@ struct Shard<Key: Hashable & Sendable, Value: Sendable>: Sendable {
       extras.eviction?.remove(at: index)
       extras.tagIndex?.remove(keys.entries[index].key, hash: keys.entries[index].hash)
       extras.idleTimes?.remove(at: index)
+      extras.pendingWrites?.remove(at: index)
     }
     return keys.remove(at: index)
   }
@@ -186,6 +188,7 @@ struct Shard<Key: Hashable & Sendable, Value: Sendable>: Sendable {
       extras.eviction?.removeAll()
       if extras.tagIndex != nil { extras.tagIndex = TagIndex() }
       extras.idleTimes?.removeAll()
+      extras.pendingWrites?.removeAllStarts()
     }
     return keys.removeAll()
   }
@@ -419,23 +422,25 @@ struct Shard<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   /// - Parameters:
   ///   - index: The index of the value.
   ///   - name: The name of its key, if there is a cacher.
-  ///   - generation: The generation of the cacher before the value was fetched or stored.
+  ///   - start: The start of the fetch of the value; `nil` for a change of the value, which keeps its age.
   ///   - isNewest: Whether no refresh is to be served.
   ///   - effects: Receives the work that remains.
   @inlinable
   func noteUnwritten(
     _ index: Int,
     name: String?,
-    generation: CacheGeneration?,
+    start: FetchStart?,
     isNewest: Bool,
     _ effects: inout Effects
   ) {
-    guard let name, let extras else { return }
+    guard let extras else { return }
+    if let start { extras.pendingWrites?.setStart(start, at: index) }
+    guard let name, let start = extras.pendingWrites?.start(at: index) else { return }
     extras.pendingWrites?.noteValue(
       keys.entries[index].key,
       hash: keys.entries[index].hash,
       name: name,
-      generation: generation,
+      start: start,
       isNewest: isNewest,
       &effects
     )

@@ -129,8 +129,8 @@ public struct CachePolicy: Sendable {
   /// The time after which a change is written to the cacher without a call of `flush`; `nil` for never.
   ///
   /// The time starts with the first unwritten change, and everything that has changed by its end is written together. A
-  /// failed write is retried after the same time, or after a tenth of a second if that is longer. Until the first
-  /// attempt has ended, the values are kept even if the map is released.
+  /// failed write is retried after the same time, or after a tenth of a second if that is longer. Unwritten values are
+  /// kept even if the map is released, until 16 writes in succession have failed.
   public var writeBehind: Duration?
 
   /// The longest wait that a ``RetryAdvice`` can request, such as the `Retry-After` of a server.

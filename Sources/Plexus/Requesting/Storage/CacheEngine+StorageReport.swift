@@ -5,6 +5,8 @@ extension CacheEngine {
   struct StorageReport: Sendable {
     /// The error of the removal of all copies, if there is one.
     var completeRemovalError: (any Error)?
+    /// The error because of which refreshes or clears by tag are not recorded, or bytes of removed entries remain.
+    var recordError: (any Error)?
     /// The copies that could not be removed.
     var failedRemovals: [String: any Error] = [:]
     /// The values that could not be written.

@@ -5,12 +5,13 @@ extension KeyedCache {
   @usableFromInline
   func flush() async throws {
     guard let storage else { return }
-    let report = await turn(of: storage, flushing: true)
+    let report = await turn(of: storage, flushing: true, erases: true)
+    if !report.failedWrites.isEmpty { storage.noteFailure(in: self) }
     var failures = storage.takeLosses()
     failures.merge(report.failedRemovals) { _, newer in newer }
     failures.merge(report.failedWrites) { _, newer in newer }
     if !failures.isEmpty { throw CacherError(failures: failures) }
-    if let error = report.completeRemovalError { throw error }
+    if let error = report.completeRemovalError ?? report.recordError { throw error }
   }
 
   /// Writes the values that the cacher does not have, and returns whether that succeeded.
@@ -18,18 +19,23 @@ extension KeyedCache {
   /// Values that have left memory and could not be written are reported by the next flush.
   func writeBehind(_ storage: Storage<Key, Value>) async -> Bool {
     let report = await turn(of: storage, flushing: true)
-    return report.failedWrites.isEmpty && report.hasRemoved
+    let isComplete = report.failedWrites.isEmpty && report.hasRemoved && report.recordError == nil
+    if !isComplete { storage.noteFailure(in: self) }
+    return isComplete
   }
 
   /// Removes the stored copies that are to be removed.
   ///
-  /// - Parameter names: The names whose failures are thrown; `nil` for all.
+  /// - Parameters:
+  ///   - names: The names whose failures are thrown; `nil` for all.
+  ///   - tags: Whether values were cleared by tag, which other instances have to see.
   /// - Throws: The error because of which some copies can remain.
   @usableFromInline
-  func removeStored(named names: Set<String>?) async throws {
+  func removeStored(named names: Set<String>?, byTag tags: Bool = false) async throws {
     guard let storage else { return }
     let report = await turn(of: storage, flushing: false)
     if let error = report.completeRemovalError { throw error }
+    if tags, let error = report.recordError { throw error }
     let failures =
       names.map { names in report.failedRemovals.filter { names.contains($0.key) } }
       ?? report.failedRemovals
@@ -38,12 +44,22 @@ extension KeyedCache {
 
   private func turn(
     of storage: Storage<Key, Value>,
-    flushing: Bool
+    flushing: Bool,
+    erases: Bool = false
   ) async -> StorageReport {
     let report = Locked(StorageReport())
     let turn = storage.queue.add { [self] in
-      let result = await synchronize(storage, flushing: flushing)
-      report.withLock { $0 = result }
+      var result = await synchronize(storage, flushing: flushing)
+      if erases {
+        do {
+          try await storage.erase(isComplete: false)
+        } catch {
+          result.recordError = error
+          noteCacherError([:], error)
+        }
+      }
+      let complete = result
+      report.withLock { $0 = complete }
     }
     // A turn that the cacher itself requests would wait for itself.
     if !storage.queue.isCurrent { await turn.value }
@@ -59,6 +75,12 @@ extension KeyedCache {
     flushing: Bool
   ) async -> StorageReport {
     var report = StorageReport()
+    do {
+      try await storage.writeMarks()
+    } catch {
+      report.recordError = error
+      noteCacherError([:], error)
+    }
     // A copy that is cleared during a removal would otherwise be removed after its replacement has been
     // written. The limit stops a cacher that clears at every removal.
     for _ in 0..<8 where report.hasRemoved {
@@ -102,6 +124,7 @@ extension KeyedCache {
         try await storage.remove(count: 1) { [self] in
           try await remove(from: storage) { try await storage.removeAllEntries() }
         }
+        try await storage.erase(isComplete: true)
         var remaining = revisions[...]
         shards.withEachLock { shard in
           if let revision = remaining.popFirst() ?? nil {
@@ -120,6 +143,9 @@ extension KeyedCache {
       try await storage.remove(count: keys.count) { [self] in
         try await remove(from: storage) { try await storage.cacher.removeEntries(forKeys: keys) }
       }
+      storage.noteRemains()
+      // The only entry is all that there is of this cache.
+      if storage.onlyName != nil { try await storage.erase(isComplete: true) }
     } catch {
       report.failedRemovals = failures(in: error, of: names.map(\.name))
       noteCacherError(report.failedRemovals)
@@ -152,6 +178,8 @@ extension KeyedCache {
     let revision: UInt64
     let entry: CacheEntry<Value>
     let subject: Key
+    /// The order of the start of its fetch.
+    let order: UInt64
     /// The key and its hash, if it is in memory.
     let key: (key: Key, hash: UInt64)?
   }
@@ -169,7 +197,7 @@ extension KeyedCache {
         _ name: String,
         _ revision: UInt64,
         _ copy: ValueOutcome<Value>,
-        _ generation: CacheGeneration?,
+        _ start: FetchStart,
         _ subject: Key,
         _ key: (key: Key, hash: UInt64)?
       ) {
@@ -178,12 +206,13 @@ extension KeyedCache {
           age: .nanoseconds(age(of: copy.storedAt, at: now)),
           at: wallTime
         )
-        entry.generation = storage?.generation(after: generation, at: present)
+        entry.generation = storage?.generation(after: start, at: present)
         let item = Unwritten(
           name: name,
           revision: revision,
           entry: entry,
           subject: subject,
+          order: start.order,
           key: key
         )
         if pendingWrites.isToBeRemoved(name) { return blocked.append(item) }
@@ -195,7 +224,7 @@ extension KeyedCache {
         }
       }
       for (name, departure) in pendingWrites.departures {
-        add(name, departure.revision, departure.copy, departure.generation, departure.key, nil)
+        add(name, departure.revision, departure.copy, departure.start, departure.key, nil)
       }
       guard flushing else { return }
       for entry in pendingWrites.dirty.entries {
@@ -204,7 +233,7 @@ extension KeyedCache {
         else { continue }
         let note = entry.element
         let key = (entry.key, entry.hash)
-        add(note.name, note.revision, copy, note.generation, entry.key, key)
+        add(note.name, note.revision, copy, note.start, entry.key, key)
       }
     }
     return (items, blocked)
@@ -226,20 +255,26 @@ extension KeyedCache {
     to storage: Storage<Key, Value>,
     _ report: inout StorageReport
   ) async {
-    let tagging = link == nil ? nil : tagging
-    let tagged = items.map { item in
+    var entries: [String: CacheEntry<Value>] = [:]
+    for item in items {
       var entry = item.entry
       // User code, called without a lock.
       entry.tags = tagging?(item.subject) ?? []
-      return (item.name, entry)
+      // A value that was cleared by tag since its fetch began is omitted, as a cacher omits one that was removed.
+      let isWritten =
+        link != nil
+        || storage.ledger.admit(&entry.storedAt, item.name, entry.tags, since: item.order)
+      if isWritten { entries[item.name] = entry }
     }
-    let entries = Dictionary(tagged) { _, newer in newer }
     var failures: [String: any Error] = [:]
     do {
       // An abandoned call could still replace or remove the entries.
       if storage.calls.hasUnreturnedChanges { throw storage.calls.timeoutError }
-      try await storage.calls.run(.write, onLateReturn: retry(in: storage)) {
-        try await storage.cacher.store(entries)
+      if !entries.isEmpty {
+        let entries = entries
+        try await storage.calls.run(.write, onLateReturn: retry(in: storage)) {
+          try await storage.cacher.store(entries)
+        }
       }
     } catch {
       failures = self.failures(in: error, of: Array(entries.keys))

@@ -11,8 +11,8 @@ struct PendingWrites<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     /// The name of the key in the cacher.
     let name: String
     let revision: UInt64
-    /// The generation of the cacher before the value was fetched or stored.
-    var generation: CacheGeneration?
+    /// The start of the fetch of the value.
+    var start = FetchStart()
   }
 
   /// A value that left memory before it was written.
@@ -21,7 +21,7 @@ struct PendingWrites<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     let hash: UInt64
     let copy: ValueOutcome<Value>
     let revision: UInt64
-    var generation: CacheGeneration?
+    var start = FetchStart()
   }
 
   /// The result of a look-up that needs no call of the cacher.
@@ -52,6 +52,10 @@ struct PendingWrites<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   /// The number of reasons not to read stored copies.
   var readBlocks = 0
   private(set) var dirty = KeyTable<Key, Note>()
+  /// The starts of the fetches of the values in memory, with the indices of their entries in the table.
+  ///
+  /// An update keeps the age of the value that it changes, also if the cacher has that value.
+  private var starts: ContiguousArray<FetchStart> = []
   private(set) var departures: [String: Departure] = [:]
   /// The keys of the values that left memory before they were written.
   @usableFromInline var departedKeys: [TagIndex<Key>.HashedKey] {
@@ -133,6 +137,31 @@ struct PendingWrites<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     )
   }
 
+  // MARK: - Following the table
+
+  /// Adds an entry without a value.
+  @usableFromInline
+  mutating func append() { starts.append(FetchStart()) }
+
+  /// Removes an entry; the last one takes its index.
+  @usableFromInline
+  mutating func remove(at index: Int) {
+    starts.swapAt(index, starts.count - 1)
+    starts.removeLast()
+  }
+
+  /// Removes all entries.
+  @usableFromInline
+  mutating func removeAllStarts() { starts = [] }
+
+  /// Returns the start of the fetch of the value at an index.
+  @usableFromInline
+  func start(at index: Int) -> FetchStart { starts[index] }
+
+  /// Sets the start of the fetch of the value at an index.
+  @usableFromInline
+  mutating func setStart(_ start: FetchStart, at index: Int) { starts[index] = start }
+
   // MARK: - Changes
 
   /// Records a new value in memory.
@@ -143,12 +172,12 @@ struct PendingWrites<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     _ key: Key,
     hash: UInt64,
     name: String,
-    generation: CacheGeneration? = nil,
+    start: FetchStart = FetchStart(),
     isNewest: Bool,
     _ effects: inout Effects
   ) {
     removeNote(key, hash: hash, &effects)
-    let note = Note(name: name, revision: nextRevision(), generation: generation)
+    let note = Note(name: name, revision: nextRevision(), start: start)
     _ = dirty.insert(note, for: key, hash: hash)
     effects.hasChange = true
     removeDeparture(name, &effects)
@@ -192,7 +221,7 @@ struct PendingWrites<Key: Hashable & Sendable, Value: Sendable>: Sendable {
       hash: hash,
       copy: copy,
       revision: entry.element.revision,
-      generation: entry.element.generation
+      start: entry.element.start
     )
     if let old = departures.updateValue(departure, forKey: entry.element.name) {
       effects.release(old)
@@ -341,7 +370,7 @@ struct PendingWrites<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     let note = Note(
       name: name,
       revision: departure.revision,
-      generation: departure.generation
+      start: departure.start
     )
     _ = dirty.insert(note, for: departure.key, hash: departure.hash)
   }

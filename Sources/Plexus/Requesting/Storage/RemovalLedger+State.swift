@@ -26,7 +26,7 @@ extension RemovalLedger {
 
       /// Returns whether the removals come after the ones that a generation counts.
       func follows(_ generation: CacheGeneration) -> Bool {
-        (epoch == generation.epoch || generation == CacheGeneration())
+        (epoch == generation.epoch || generation.isFirst)
           && start <= generation.number && generation.number < end
       }
     }
@@ -47,7 +47,7 @@ extension RemovalLedger {
       before: CacheGeneration,
       after: CacheGeneration
     ) {
-      let isFirst = before == CacheGeneration()
+      let isFirst = before.isFirst
       guard isFirst || before.epoch == after.epoch, after.number >= before.number,
         after.number - before.number == UInt64(count)
       else { return }
@@ -65,15 +65,21 @@ extension RemovalLedger {
     func skipped(by generation: CacheGeneration, for owner: Owner) -> CacheGeneration {
       var skipped = generation
       // The first generation belongs to every epoch, of which the last one counts.
-      let isFirst = generation == CacheGeneration()
+      let isFirst = generation.isFirst
       let start =
         isFirst
         ? spans.lastIndex { $0.follows(generation) } : spans.firstIndex { $0.follows(generation) }
       guard let start else { return generation }
       for span in spans[start...] where span.follows(skipped) && owner.disregards(span.owner) {
-        skipped = CacheGeneration(epoch: span.epoch, number: span.end)
+        skipped.epoch = span.epoch
+        skipped.number = span.end
       }
       return skipped
     }
   }
+}
+
+extension CacheGeneration {
+  /// Whether it is from before the first removal.
+  fileprivate var isFirst: Bool { epoch == 0 && number == 0 }
 }

@@ -1,12 +1,13 @@
 internal import Synchronization
 
-/// The removals from one cacher by all caches of this process.
+/// The removals from one cacher by all caches of this process, and the marks that they have noted.
 ///
 /// A cacher only counts removals. They are therefore performed one after another, so that each cache can tell its own
 /// ones from those of other processes, also when several caches share a cacher and are cleared together.
 final class RemovalLedger: Sendable {
   private let queue = SerialQueue()
   private let state = Locked(State())
+  private let marks = Locked(MarksState())
   /// Whether the last removal has taken too long, in which case others do not wait for their turn.
   private let isSlow = Atomic<Bool>(false)
   /// The hash value of the cacher, if it has an identity.
@@ -58,9 +59,52 @@ final class RemovalLedger: Sendable {
     try result.withLock { $0 }?.get()
   }
 
-  /// Returns a generation after the removals that followed it and have no effect on the pending values of a cache.
-  func skipped(by generation: CacheGeneration, for owner: Owner) -> CacheGeneration {
-    state.withLock { $0.skipped(by: generation, for: owner) }
+  /// Returns a generation after the removals and marks that followed it and have no effect on the pending values of a
+  /// cache.
+  ///
+  /// - Parameters:
+  ///   - generation: The generation of the value.
+  ///   - owner: The cache.
+  ///   - start: The order of the start of the value's fetch.
+  /// - Returns: The generation.
+  func skipped(
+    by generation: CacheGeneration,
+    for owner: Owner,
+    since start: UInt64
+  ) -> CacheGeneration {
+    let skipped = state.withLock { $0.skipped(by: generation, for: owner) }
+    return marks.withLock { $0.skipped(by: skipped, since: start) }
+  }
+
+  // MARK: - Marks
+
+  /// The number of marks so far.
+  var order: UInt64 { marks.withLock { $0.lastOrder } }
+
+  /// Notes a mark, and returns its order and the time up to which stored copies are affected.
+  func note(_ mark: CacheMark) -> (order: UInt64, time: Duration) {
+    let time = wallClockTime()
+    return marks.withLock { $0.note(mark, at: time) }
+  }
+
+  /// Records that marks were written to the cacher.
+  func noteWritten(_ orders: [UInt64], _ generation: CacheGeneration) {
+    marks.withLock { $0.noteWritten(orders, generation) }
+  }
+
+  /// Judges a stored copy.
+  func judge(_ name: String, _ tags: [CacheTag], storedAt: Duration) -> MarksState.Verdict {
+    marks.withLock { $0.judge(name, tags, storedAt: storedAt) }
+  }
+
+  /// Adjusts the time of storage of an entry that is about to be written, and returns whether it can be.
+  func admit(
+    _ storedAt: inout Duration,
+    _ name: String,
+    _ tags: [CacheTag],
+    since start: UInt64
+  ) -> Bool {
+    marks.withLock { $0.admit(&storedAt, name, tags, since: start) }
   }
 }
 

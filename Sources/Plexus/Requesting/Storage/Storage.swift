@@ -20,12 +20,18 @@ final class Storage<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   let queue = SerialQueue()
   private let makeName: @Sendable (Key) -> String
   private let isWriting = Atomic<Bool>(false)
+  /// Whether entries were removed by their keys, which can leave bytes in the cacher until the next flush.
+  private let hasRemains = Atomic<Bool>(false)
   /// The values that had left memory and could not be written, until a flush reports them.
   private let losses = Locked<[String: any Error]>([:])
   /// The identity of this cache among the caches with an equal cacher.
   private let ownID = UniqueID.next()
-  /// The removals of all of them, once this one has removed something.
-  private let ledger = Locked<RemovalLedger?>(nil)
+  /// The removals and marks of all of them.
+  let ledger: RemovalLedger
+  /// The cacher, if it records marks.
+  private let marker: (any MarkingCacher<Value>)?
+  /// The marks that are to be written to the cacher, with their orders.
+  private let unwrittenMarks = Locked<[CacheMark: UInt64]>([:])
   private let lastGeneration = Locked<CacheGeneration?>(CacheGeneration())
 
   /// Creates the storage of a map.
@@ -45,6 +51,8 @@ final class Storage<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     text: @escaping @Sendable (Key) -> String
   ) {
     self.cacher = cacher
+    ledger = RemovalLedger.of(cacher)
+    marker = cacher as? any MarkingCacher<Value>
     batchReader = cacher as? any BatchReadingCacher<Value>
     link = (cacher as? any SharedCacher<Value>).map { SharedLink($0) }
     let prefix = StoredNames.prefix(ofID: id)
@@ -64,6 +72,8 @@ final class Storage<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     clock: any Clock<Duration>
   ) {
     self.cacher = cacher
+    ledger = RemovalLedger.of(cacher)
+    marker = cacher as? any MarkingCacher<Value>
     batchReader = nil
     link = (cacher as? any SharedCacher<Value>).map { SharedLink($0) }
     prefix = nil
@@ -89,11 +99,16 @@ final class Storage<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   ///
   /// While the cacher is not read because it has taken too long, this is the last known generation. A removal during
   /// that time can prevent the write of a later value, but no earlier value is written after it.
-  @usableFromInline var generation: CacheGeneration? {
+  var generation: CacheGeneration? {
     guard !calls.isPaused else { return lastGeneration.withLock { $0 } }
     let generation = cacher.generation
     lastGeneration.withLock { $0 = generation }
     return generation
+  }
+
+  /// The start of a fetch that begins now.
+  @usableFromInline var fetchStart: FetchStart {
+    FetchStart(generation: generation, order: ledger.order)
   }
 
   private var owner: RemovalLedger.Owner {
@@ -114,7 +129,7 @@ final class Storage<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     _ operation: @escaping @concurrent @Sendable () async throws -> Void
   ) async throws {
     guard generation != nil else { return try await operation() }
-    try await makeLedger().perform(count: count, by: owner) {
+    try await ledger.perform(count: count, by: owner) {
       [self] in
       generation
     } _: {
@@ -122,29 +137,96 @@ final class Storage<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     }
   }
 
-  private func makeLedger() -> RemovalLedger {
-    if let ledger = ledger.withLock({ $0 }) { return ledger }
-    let new = RemovalLedger.of(cacher)
-    return ledger.withLock { ledger in
-      let first = ledger ?? new
-      ledger = first
-      return first
+  /// Returns the generation of a value that is to be written, past removals and marks since then that do not concern it.
+  ///
+  /// - Parameters:
+  ///   - start: The start of the fetch of the value.
+  ///   - present: The current generation. Removals of another epoch are not skipped.
+  /// - Returns: The generation.
+  func generation(after start: FetchStart, at present: CacheGeneration?) -> CacheGeneration? {
+    guard let generation = start.generation else { return nil }
+    let skipped = ledger.skipped(by: generation, for: owner, since: start.order)
+    return skipped.epoch == present?.epoch ? skipped : generation
+  }
+
+  // MARK: - Marks
+
+  /// Notes that a value has changed at its origin.
+  ///
+  /// - Returns: The time up to which stored copies are outdated.
+  @usableFromInline
+  func noteRefresh(of name: String, in cache: KeyedCache<Key, Value>) -> Duration {
+    note(.refreshedKey(name), in: cache)
+  }
+
+  /// Notes that all values have changed at their origin.
+  ///
+  /// - Returns: The time up to which stored copies are outdated.
+  @usableFromInline
+  func noteCompleteRefresh(in cache: KeyedCache<Key, Value>) -> Duration {
+    note(onlyName.map { .refreshedKey($0) } ?? .refreshedPrefix(prefix ?? ""), in: cache)
+  }
+
+  /// Notes that the values with some tags have changed at their origin, or were cleared.
+  func note(tags: Set<CacheTag>, areCleared: Bool, in cache: KeyedCache<Key, Value>) {
+    let prefix = prefix ?? ""
+    for tag in tags {
+      let mark =
+        areCleared
+        ? CacheMark.clearedTag(tag, prefix: prefix) : .refreshedTag(tag, prefix: prefix)
+      _ = note(mark, in: cache)
     }
   }
 
-  /// Returns the generation of a value that is to be written, past removals since then that do not concern it.
+  private func note(_ mark: CacheMark, in cache: KeyedCache<Key, Value>) -> Duration {
+    let (order, time) = ledger.note(mark)
+    guard marker != nil else { return time }
+    unwrittenMarks.withLock { marks in
+      marks[mark] = order
+      // Many refreshes are written as one of all values.
+      if marks.count > 1024 {
+        marks = marks.filter { if case .clearedTag = $0.key { true } else { false } }
+        marks[.refreshedPrefix(prefix ?? "")] = order
+      }
+    }
+    scheduleWriting(in: cache)
+    return time
+  }
+
+  /// Records that entries were removed by their keys.
+  func noteRemains() { hasRemains.store(true, ordering: .relaxed) }
+
+  /// Removes the remains of removed entries from the cacher.
   ///
-  /// - Parameters:
-  ///   - generation: The generation of the value.
-  ///   - present: The current generation. Removals of another epoch are not skipped.
-  /// - Returns: The generation.
-  func generation(
-    after generation: CacheGeneration?,
-    at present: CacheGeneration?
-  ) -> CacheGeneration? {
-    guard let generation, let ledger = ledger.withLock({ $0 }) else { return generation }
-    let skipped = ledger.skipped(by: generation, for: owner)
-    return skipped.epoch == present?.epoch ? skipped : generation
+  /// - Parameter isComplete: Whether everything was removed, so that the remains of older entries are removed, too.
+  /// - Throws: The error because of which bytes can remain.
+  func erase(isComplete: Bool) async throws {
+    guard let marker, isComplete || hasRemains.exchange(false, ordering: .relaxed) else { return }
+    do {
+      try await calls.run(.removal) { try await marker.erase(isComplete: isComplete) }
+    } catch {
+      hasRemains.store(true, ordering: .relaxed)
+      throw error
+    }
+  }
+
+  /// Writes the marks that the cacher does not have.
+  func writeMarks() async throws {
+    guard let marker else { return }
+    let marks = unwrittenMarks.withLock { marks in
+      let taken = marks
+      marks = [:]
+      return taken
+    }
+    guard !marks.isEmpty else { return }
+    let sorted = marks.sorted { $0.value < $1.value }
+    do {
+      let generation = try await calls.run(.removal) { try await marker.note(sorted.map(\.key)) }
+      ledger.noteWritten(sorted.map(\.value), generation)
+    } catch {
+      unwrittenMarks.withLock { $0.merge(marks) { newer, _ in newer } }
+      throw error
+    }
   }
 
   /// Returns the name of a key in the cacher.
@@ -167,18 +249,20 @@ final class Storage<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   @usableFromInline var writesBehind: Bool { writeBehind != nil }
 
   /// Schedules a write of the changes after the delay of the policy.
-  ///
-  /// The first attempt keeps the cache alive, so that a map that is released loses nothing. Further attempts do
-  /// not: a cacher that always fails would keep it alive indefinitely.
   @usableFromInline
   func noteChange(in cache: KeyedCache<Key, Value>) {
-    writeBehind?.noteChange {
-      let first = Locked<KeyedCache<Key, Value>?>(cache)
-      return { [self, weak cache] in
-        guard let cache = first.withLock({ $0.take() }) ?? cache else { return true }
-        return await cache.writeBehind(self)
-      }
-    }
+    writeBehind?.noteChange(in: cache) { write(in: cache) }
+  }
+
+  /// Schedules another write of changes that could not be written.
+  func noteFailure(in cache: KeyedCache<Key, Value>) {
+    writeBehind?.noteFailure(in: cache) { write(in: cache) }
+  }
+
+  private func write(
+    in cache: KeyedCache<Key, Value>
+  ) -> @concurrent @Sendable () async -> Bool? {
+    { [self, weak cache] in await cache?.writeBehind(self) }
   }
 
   /// Records that all changes so far are about to be written.
@@ -236,5 +320,6 @@ extension Storage: StoredCopies {
     try await remove(count: 1) {
       try await self.calls.run(.removal) { try await self.removeAllEntries() }
     }
+    try await erase(isComplete: true)
   }
 }

@@ -138,6 +138,9 @@ import Testing
     cacher.entries["key"] = CacheEntry(7, age: .seconds(-3_600))
     let cache = kind.make(storedIn: cacher, policy: .readingFirst()) { 1 }
     #expect(try await cache.request() == 1)
+    // It is removed once it has been read.
+    try await cache.flush()
+    cacher.entries["key"] = CacheEntry(7, age: .seconds(-3_600))
 
     let policy = CachePolicy.readingFirst(staleFor: .seconds(60))
     let patient = kind.make(storedIn: cacher, policy: policy) { 2 }
@@ -145,6 +148,8 @@ import Testing
     #expect(response.value == 7)
     #expect(response.isStale)
     #expect(response.age >= .zero && response.age < .seconds(60))
+    try await patient.flush()
+    cacher.entries["key"] = CacheEntry(7, age: .seconds(-3_600))
 
     let away = kind.make(storedIn: cacher, policy: .readingFirst()) { throw Offline() }
     #expect(try await away.request() == 7)

@@ -77,6 +77,56 @@ import Testing
     #expect(cacher.values == ["1": 1])
   }
 
+  @Test func `loses nothing that changes while a map that is released is written`() async throws {
+    let cacher = SlowCacher()
+    let policy = CachePolicy(storageTimeout: .seconds(10_000_000_000), writeBehind: .seconds(3))
+    var map: MultiplexerMap<Int, Int>? = MultiplexerMap(
+      policy: policy,
+      cacher: cacher,
+      clock: clock
+    ) { $0 }
+    map?.store(1, for: 1)
+    await clock.sleepers(1)
+    clock.advance(by: .seconds(3))
+    await cacher.gate.arrivals(1)
+    map?.store(2, for: 2)
+    map?.store(3, for: 1)
+    map = nil
+    cacher.gate.open()
+    await cacher.stores(1)
+    await clock.sleepers(1)
+    clock.advance(by: .seconds(3))
+    await cacher.stores(2)
+    #expect(cacher.values == ["1": 3, "2": 2])
+  }
+
+  @Test(arguments: [1, 5], [false, true])
+  func `loses nothing of a map that is released after failed writes`(
+    failures: Int,
+    isFlushed: Bool
+  ) async throws {
+    let cacher = FailingCacher(failures: failures)
+    let policy = CachePolicy(storageTimeout: .seconds(10_000_000_000), writeBehind: .seconds(3))
+    var map: MultiplexerMap<Int, Int>? = MultiplexerMap(
+      policy: policy,
+      cacher: cacher,
+      clock: clock
+    ) { $0 }
+    map?.store(1, for: 1)
+    await clock.sleepers(1)
+    if isFlushed {
+      await #expect(throws: CacherError.self) { try await map?.flush() }
+    }
+    map = nil
+    for attempt in (isFlushed ? 2 : 1)...failures + 1 {
+      await clock.sleepers(1)
+      clock.advance(by: .seconds(3))
+      await cacher.attempts(attempt)
+    }
+    await cacher.ends(failures + 1)
+    #expect(cacher.stored == ["1": 1])
+  }
+
   @Test func `ends with the map if the cacher always fails`() async throws {
     let cacher = FailingCacher(failures: .max)
     let fetch = Token()
@@ -130,15 +180,20 @@ private final class Token: Sendable {}
 private final class FailingCacher: Cacher {
   private let state: Guarded<(failures: Int, stored: [String: Int])>
   private let calls = Gate()
+  private let finished = Gate()
 
   init(failures: Int) {
     state = Guarded((failures, [:]))
     calls.open()
+    finished.open()
   }
 
   var stored: [String: Int] { state.withLock { $0.stored } }
 
   func attempts(_ count: Int) async { await calls.arrivals(count) }
+
+  /// Waits for the ends of a number of attempts.
+  func ends(_ count: Int) async { await finished.arrivals(count) }
 
   func entry(forKey key: String) async -> CacheEntry<Int>? { nil }
 
@@ -152,7 +207,31 @@ private final class FailingCacher: Cacher {
       state.stored.merge(entries.mapValues(\.value)) { $1 }
       return false
     }
+    try await finished.wait()
     if fails { throw Broken() }
+  }
+
+  func removeEntries(forKeys keys: Set<String>) async throws {}
+
+  func removeAllEntries() async throws {}
+}
+
+/// A cacher whose stores wait at a gate.
+private final class SlowCacher: Cacher {
+  let gate = Gate()
+  private let base = SimpleCacher()
+
+  var values: [String: Int] { base.values }
+
+  func stores(_ count: Int) async { await base.stores(count) }
+
+  func entry(forKey key: String) async throws -> CacheEntry<Int>? {
+    try await base.entry(forKey: key)
+  }
+
+  func store(_ entries: [String: CacheEntry<Int>]) async throws {
+    try await gate.wait()
+    try await base.store(entries)
   }
 
   func removeEntries(forKeys keys: Set<String>) async throws {}
