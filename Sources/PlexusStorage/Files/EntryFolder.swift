@@ -194,6 +194,7 @@ final actor EntryFolder {
     let folder = try fileSystem.openOrMakeFolder(path)
     defer { fileSystem.close(folder) }
     try await fileSystem.lock(folder, byteLimit == nil ? .shared : .exclusive)
+    let identity = try fileSystem.status(atPath: path)?.identity
     var limit = try byteLimit.map {
       try SizeLimit(limit: $0, files: survey(), now: fileSystem.now())
     }
@@ -210,11 +211,8 @@ final actor EntryFolder {
     } catch {
       for file in files where failures[file.key] == nil { failures[file.key] = error }
     }
-    let identity = try fileSystem.status(of: folder).identity
-    let present = try fileSystem.open(path, .folder)
-    defer { if let present { fileSystem.close(present) } }
-    let hasVanished = try present.map { try fileSystem.status(of: $0).identity != identity } ?? true
-    return (failures, hasVanished)
+    let present = try fileSystem.status(atPath: path)?.identity
+    return (failures, present == nil || present != identity)
   }
 
   private func write(_ file: File, limit: inout SizeLimit?) async throws {

@@ -104,14 +104,14 @@ struct StoredMarks: Sendable {
     let prefix = CacheMark.prefix(ofName: key)
     /// Returns whether there is such a mark since the start.
     func has(_ subject: Subject) -> Bool { (numbers[subject] ?? 0) > first }
-    func has(_ kind: Subject.Kind) -> Bool {
+    func hasTag(_ kind: Subject.Kind) -> Bool {
       kinds.contains(kind) && tags.contains { has(Subject(kind, Subject.text($0, prefix))) }
     }
-    let isCleared = has(.clearedTag) || !tags.isEmpty && has(.everyTag)
+    let isCleared = hasTag(.clearedTag) || !tags.isEmpty && has(.everyTag)
     let isOutdated =
       has(.everything)
       || kinds.contains(.refreshedKey) && has(Subject(.refreshedKey, key))
-      || !prefix.isEmpty && has(Subject(.refreshedPrefix, prefix)) || has(.refreshedTag)
+      || !prefix.isEmpty && has(Subject(.refreshedPrefix, prefix)) || hasTag(.refreshedTag)
     return (isOutdated, isCleared)
   }
 }

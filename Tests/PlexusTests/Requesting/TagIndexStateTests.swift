@@ -32,37 +32,30 @@ import Testing
 }
 
 @Suite(.fewAtOnce) struct `The marks of tags` {
-  private var marks = MarksState()
-
-  private mutating func clear(_ tag: CacheTag, at seconds: Int) {
-    _ = marks.note(.clearedTag(tag, prefix: ""), at: .seconds(seconds))
-  }
-
-  private func judge(_ tags: [CacheTag], storedAt seconds: Int) -> MarksState.Verdict {
-    marks.judge("name", tags, storedAt: .seconds(seconds))
-  }
-
-  @Test mutating func `concern what was stored at their time or before`() {
+  @Test func `concern what was stored at their time or before`() {
+    var marks = MarksState()
     _ = marks.note(.refreshedTag("a", prefix: ""), at: .seconds(10))
-    clear("b", at: 20)
-    #expect(judge(["a"], storedAt: 10) == .outdated)
-    #expect(judge(["a"], storedAt: 11) == .usable)
-    #expect(judge(["a", "b"], storedAt: 20) == .cleared)
-    #expect(judge(["c"], storedAt: 0) == .usable)
-    #expect(judge([], storedAt: 0) == .usable)
-    clear("b", at: 5)
-    #expect(judge(["b"], storedAt: 20) == .cleared)
+    marks.clear("b", at: 20)
+    #expect(marks.judge(["a"], storedAt: 10) == .outdated)
+    #expect(marks.judge(["a"], storedAt: 11) == .usable)
+    #expect(marks.judge(["a", "b"], storedAt: 20) == .cleared)
+    #expect(marks.judge(["c"], storedAt: 0) == .usable)
+    #expect(marks.judge([], storedAt: 0) == .usable)
+    marks.clear("b", at: 5)
+    #expect(marks.judge(["b"], storedAt: 20) == .cleared)
   }
 
-  @Test mutating func `that are too many are combined, and restore nothing`() {
-    for number in 0...MarksState.limit { clear(CacheTag("\(number)"), at: number) }
-    #expect(judge(["0"], storedAt: 0) == .cleared)
-    #expect(judge(["other"], storedAt: MarksState.limit) == .cleared)
-    #expect(judge(["other"], storedAt: MarksState.limit + 1) == .usable)
-    #expect(judge([], storedAt: 0) == .usable)
+  @Test func `that are too many are combined, and restore nothing`() {
+    var marks = MarksState()
+    for number in 0...MarksState.limit { marks.clear(CacheTag("\(number)"), at: number) }
+    #expect(marks.judge(["0"], storedAt: 0) == .cleared)
+    #expect(marks.judge(["other"], storedAt: MarksState.limit) == .cleared)
+    #expect(marks.judge(["other"], storedAt: MarksState.limit + 1) == .usable)
+    #expect(marks.judge([], storedAt: 0) == .usable)
   }
 
-  @Test mutating func `concern their namespace only`() {
+  @Test func `concern their namespace only`() {
+    var marks = MarksState()
     _ = marks.note(.refreshedPrefix("a/"), at: .seconds(10))
     _ = marks.note(.clearedTag("t", prefix: "a/"), at: .seconds(10))
     #expect(marks.judge("a/1", [], storedAt: .zero) == .outdated)
@@ -71,21 +64,23 @@ import Testing
     #expect(marks.judge("1", ["t"], storedAt: .zero) == .usable)
   }
 
-  @Test mutating func `order what is written, whatever the clock says`() {
+  @Test func `order what is written, whatever the clock says`() {
+    var marks = MarksState()
     _ = marks.note(.refreshedKey("name"), at: .seconds(10))
     var (early, late) = (Duration.seconds(100), Duration.seconds(1))
     var isWritten = marks.admit(&early, "name", [], since: 0)
     #expect(isWritten && marks.judge("name", [], storedAt: early) == .outdated)
     isWritten = marks.admit(&late, "name", [], since: 1)
     #expect(isWritten && marks.judge("name", [], storedAt: late) == .usable)
-    clear("t", at: 1)
+    marks.clear("t", at: 1)
     isWritten = marks.admit(&late, "name", ["t"], since: 1)
     #expect(!isWritten)
-    #expect(judge(["t"], storedAt: 11) == .usable)
+    #expect(marks.judge(["t"], storedAt: 11) == .usable)
     #expect(marks.judge("name", ["t"], storedAt: late) == .cleared)
   }
 
-  @Test mutating func `that were written to the cacher are skipped by newer values`() {
+  @Test func `that were written to the cacher are skipped by newer values`() {
+    var marks = MarksState()
     var generation = CacheGeneration(epoch: 7, number: 3)
     generation.marks = 12
     marks.noteWritten([1, 4], generation)
@@ -96,5 +91,15 @@ import Testing
     // Another process has noted marks before these.
     generation.marks = 9
     #expect(marks.skipped(by: generation, since: 9) == generation)
+  }
+}
+
+extension MarksState {
+  fileprivate mutating func clear(_ tag: CacheTag, at seconds: Int) {
+    _ = note(.clearedTag(tag, prefix: ""), at: .seconds(seconds))
+  }
+
+  fileprivate func judge(_ tags: [CacheTag], storedAt seconds: Int) -> MarksState.Verdict {
+    judge("name", tags, storedAt: .seconds(seconds))
   }
 }

@@ -79,8 +79,7 @@ final class WriteBehind: Sendable {
   private func run(_ flush: @escaping @concurrent @Sendable () async -> Bool?) async {
     while true {
       let now = clock.nanoseconds()
-      let (step, owner) = pending.withLock { ($0.state.wake(at: now), $0.owner) }
-      switch step {
+      switch pending.withLock({ $0.state.wake(at: now) }) {
       case .ends:
         return
       case .sleeps(let deadline):
@@ -89,6 +88,7 @@ final class WriteBehind: Sendable {
       case .flushes:
         break
       }
+      let owner = pending.withLock { $0.owner }
       // Without a cache nothing is left to be written.
       guard let hasWritten = await flush() else { return end() }
       withExtendedLifetime(owner) {}
