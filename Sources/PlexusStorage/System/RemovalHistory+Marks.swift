@@ -1,4 +1,5 @@
 internal import Plexus
+internal import PlexusSupport
 
 /// The refreshes and the clears by tag of a folder or a log, by which its entries are judged.
 struct StoredMarks: Sendable {
