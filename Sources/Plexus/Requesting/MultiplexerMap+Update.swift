@@ -2,7 +2,12 @@ extension MultiplexerMap {
   /// Changes the value of a key in memory, atomically.
   ///
   /// The change takes precedence over a fetch of the key in flight, whose callers get the changed value. The next
-  /// ``flush()`` writes it. The value keeps its age, its deadline and a pending refresh.
+  /// ``flush()`` writes it. The value keeps its age, its deadline and a pending refresh: a request that requires the
+  /// refresh is not answered with the changed value.
+  ///
+  /// While optimistic updates of the key are not committed, `body` also runs on the values that are left if some of them
+  /// fail, so that the change stays without them. If one of them fails, the key is refreshed as well. While more than
+  /// eight are not committed, the change is made below them.
   ///
   /// ```swift
   /// let scores = MultiplexerMap<String, Int> { _ in 0 }
@@ -14,7 +19,8 @@ extension MultiplexerMap {
   /// - Parameters:
   ///   - key: The key.
   ///   - body: A closure that changes the value. It runs without a lock, and again if another task has replaced the
-  ///     value meanwhile. It must not replace the value of the same key every time it runs.
+  ///     value meanwhile, or while optimistic updates are not committed. It must not replace the value of the same key
+  ///     every time it runs.
   /// - Returns: The changed value; `nil` if there is no value in memory, in which case `body` does not run.
   /// - Throws: The error of `body`, which leaves the value unchanged.
   @inlinable
@@ -31,13 +37,18 @@ extension MultiplexerMap {
   /// Changes the value of a key in memory immediately, and rolls the change back if the commit fails.
   ///
   /// The change is visible before the call suspends, and takes precedence over fetches that started before it. A flush
-  /// writes it only after the commit. If `commit` throws, the change is removed, and later optimistic updates are
-  /// applied again without it. If that is impossible, because ``update(_:_:)`` has changed the value since, the key is
-  /// refreshed. If the value was stored, cleared or fetched since, nothing is rolled back.
+  /// writes it only after the commit. If `commit` throws, the change is removed, and later changes stay.
   ///
-  /// A value that was fetched while `commit` ran, or is being fetched when it returns, can be older than its effect, so
-  /// the key is refreshed when `commit` returns. The same applies if the value was evicted or cleared, or did not exist
-  /// when the update started.
+  /// The change stays on top of every value that arrives before `commit` has returned, by a fetch,
+  /// ``store(_:for:)`` or from the cacher, and also of the value of a fetch that is in flight at that time: it does not
+  /// disappear from the screen and come back. Such a value can lack the change or already contain it, so one fetch
+  /// starts when `commit` has returned, and requests wait for it. Its value replaces the change. A value that `commit`
+  /// itself stores replaces the change at once.
+  ///
+  /// A clear removes the change. If the value was cleared or evicted, or did not exist, and there is no value when
+  /// `commit` returns, the next request fetches.
+  ///
+  /// Callers that wait for a fetch get its value without the change.
   ///
   /// ```swift
   /// let likes = MultiplexerMap<Int, Int> { _ in 0 }
@@ -50,8 +61,8 @@ extension MultiplexerMap {
   ///
   /// - Parameters:
   ///   - key: The key.
-  ///   - change: A closure that changes the value. It runs without a lock, and possibly several times. It does not run
-  ///     without a value.
+  ///   - change: A closure that changes the value. It runs without a lock, and again for each value that arrives before
+  ///     the commit has ended. It does not run without a value.
   ///   - commit: A closure that makes the change at the origin. It runs once, with or without a value.
   /// - Returns: The result of `commit`.
   /// - Throws: The error of `commit`.
@@ -74,11 +85,13 @@ extension MultiplexerMap {
 extension Multiplexer {
   /// Changes the value in memory immediately, and rolls the change back if the commit fails.
   ///
-  /// For details, see ``MultiplexerMap/update(_:optimistically:commit:)``.
+  /// The change stays on top of every value that is fetched or stored before the commit has ended. If there was one, a
+  /// fetch starts when the commit has ended, and its value replaces the change. For details, see
+  /// ``MultiplexerMap/update(_:optimistically:commit:)``.
   ///
   /// - Parameters:
-  ///   - change: A closure that changes the value. It runs without a lock, and possibly several times. It does not run
-  ///     without a value.
+  ///   - change: A closure that changes the value. It runs without a lock, and again for each value that arrives before
+  ///     the commit has ended. It does not run without a value.
   ///   - commit: A closure that makes the change at the origin. It runs once, with or without a value.
   /// - Returns: The result of `commit`.
   /// - Throws: The error of `commit`.
@@ -132,11 +145,13 @@ extension MultiplexerMap.Entry {
 
   /// Changes the value in memory immediately, and rolls the change back if the commit fails.
   ///
-  /// For details, see ``MultiplexerMap/update(_:optimistically:commit:)``.
+  /// The change stays on top of every value that is fetched or stored before the commit has ended. If there was one, a
+  /// fetch starts when the commit has ended, and its value replaces the change. For details, see
+  /// ``MultiplexerMap/update(_:optimistically:commit:)``.
   ///
   /// - Parameters:
-  ///   - change: A closure that changes the value. It runs without a lock, and possibly several times. It does not run
-  ///     without a value.
+  ///   - change: A closure that changes the value. It runs without a lock, and again for each value that arrives before
+  ///     the commit has ended. It does not run without a value.
   ///   - commit: A closure that makes the change at the origin. It runs once, with or without a value.
   /// - Returns: The result of `commit`.
   /// - Throws: The error of `commit`.

@@ -1,25 +1,30 @@
 /// A model of the changes on top of a value: optimistic updates, and updates on top of these.
 ///
-/// Changes stay until the value is replaced, also after they are committed: only those below or above matter.
+/// Changes stay in the list until a newer value replaces them, also after they are committed.
 struct ChangesModel {
   /// The consequence of the end of an optimistic update.
-  enum End {
-    case nothing, refreshes
-    case changes(to: Int)
+  struct End {
+    var content: Int?
+    var refreshes = false
   }
 
   private struct Change {
-    /// The number of the optimistic update; `nil` for an update, which cannot be repeated.
-    let number: Int?
-    var result: Int
+    /// The number of the optimistic update; `nil` for an update, which results in a constant.
+    var number: Int?
+    var constant = 0
+    var isOpen = false
+    /// Whether it was committed during the running fetch.
+    var isLate = false
+    /// Whether the value below it was replaced or removed since.
+    var isOvertaken = false
   }
 
   /// The optimistic updates whose commits have not ended.
   private(set) var uncommitted: [Int] = []
   private var count = 0
-  private var base = 0
+  private var base: Int?
   private var changes: [Change] = []
-  /// The optimistic updates whose changes are gone, or were never made, though the value can be older than they are.
+  /// The optimistic updates that were open when the value was cleared.
   private var displaced: Set<Int> = []
 
   /// Returns the result of an optimistic update.
@@ -32,51 +37,110 @@ struct ChangesModel {
     number % 3 == 0
   }
 
-  /// Begins an optimistic update, and returns the new content if there is a value.
-  mutating func begin(on content: Int?) -> (number: Int, result: Int?) {
+  private var content: Int? {
+    base.map { base in
+      changes.reduce(base) { content, change in
+        change.number.map { Self.result(of: $0, on: content) } ?? change.constant
+      }
+    }
+  }
+
+  /// Begins an optimistic update, and returns its number, and the new content if there is a value.
+  mutating func begin(on value: Int?) -> (number: Int, result: Int?) {
     count += 1
     uncommitted.append(count)
-    guard let content else {
-      displaced.insert(count)
-      return (count, nil)
-    }
-    let result = Self.result(of: count, on: content)
-    if changes.isEmpty { base = content }
-    changes.append(Change(number: count, result: result))
-    return (count, result)
+    if value != nil { endFetch() }
+    if changes.isEmpty { base = value }
+    changes.append(Change(number: count, isOpen: true, isOvertaken: value == nil))
+    return (count, content)
   }
 
   /// Records an update.
-  mutating func update(to result: Int) {
-    if !changes.isEmpty { changes.append(Change(number: nil, result: result)) }
+  mutating func update(to constant: Int) {
+    endFetch()
+    if !changes.isEmpty { changes.append(Change(constant: constant)) }
   }
 
-  /// Records that a newer value is stored.
-  mutating func replace() {
-    displaced = []
-    changes = []
+  /// Records that a value is stored, and returns the visible one.
+  mutating func store(_ value: Int) -> Int {
+    replaceBase(with: value) { $0.isOpen }
   }
 
-  /// Records that the value is removed, or fetched.
-  mutating func displace() {
-    displaced.formUnion(changes.compactMap(\.number).filter(uncommitted.contains))
+  /// Records that a value is fetched, and returns the visible one.
+  mutating func fetch(_ value: Int) -> Int {
+    replaceBase(with: value) { $0.isOpen || $0.isLate }
+  }
+
+  private mutating func replaceBase(with value: Int, keeping isKept: (Change) -> Bool) -> Int {
+    changes = changes.filter(isKept)
+    base = value
+    for index in changes.indices { changes[index].isOvertaken = true }
+    endFetch()
+    return content ?? value
+  }
+
+  /// Records that the running fetch has ended, or is not used.
+  mutating func endFetch() {
+    for index in changes.indices { changes[index].isLate = false }
+    if !changes.contains(where: { $0.isOpen }) {
+      base = content
+      changes = []
+    }
+  }
+
+  /// Records that the value has left memory.
+  mutating func removeValue() {
+    base = nil
+    for index in changes.indices { changes[index].isOvertaken = true }
+    // What is part of the confirmed value has left memory with it, unless the running fetch can lack it.
+    let lastUpdate = changes.lastIndex { $0.number == nil } ?? -1
+    let firstOpen = changes.firstIndex { $0.isOpen } ?? changes.endIndex
+    let kept = changes.indices.filter { index in
+      let isFixed = !changes[index].isOpen && (index < firstOpen || index <= lastUpdate)
+      return !isFixed || changes[index].isLate
+    }
+    changes = kept.map { changes[$0] }
+  }
+
+  /// Records that the value is cleared.
+  mutating func clear() {
+    displaced.formUnion(changes.filter(\.isOpen).compactMap(\.number))
+    base = nil
     changes = []
   }
 
   /// Ends an optimistic update.
-  mutating func end(_ number: Int) -> End {
+  mutating func end(_ number: Int, hasValue: Bool, isBeingFetched: Bool) -> End {
     uncommitted.removeAll { $0 == number }
     let isDisplaced = displaced.remove(number) != nil
-    guard Self.fails(number) else { return isDisplaced ? .refreshes : .nothing }
-    guard let index = changes.firstIndex(where: { $0.number == number }) else { return .nothing }
-    let later = changes[(index + 1)...].compactMap(\.number)
-    guard later.count == changes.count - index - 1 else { return .refreshes }
-    var content = index > 0 ? changes[index - 1].result : base
-    changes.removeSubrange(index...)
-    for number in later {
-      content = Self.result(of: number, on: content)
-      changes.append(Change(number: number, result: content))
+    guard let index = changes.firstIndex(where: { $0.number == number }) else {
+      return End(refreshes: isDisplaced && !Self.fails(number))
     }
-    return .changes(to: content)
+    if Self.fails(number) {
+      let isBelowUpdate = changes[index...].contains { $0.number == nil }
+      changes.remove(at: index)
+      let end = End(content: content, refreshes: isBelowUpdate)
+      guard hasValue else { return End(refreshes: dropCommitted()) }
+      if !changes.contains(where: { $0.isOpen || $0.isLate }) { changes = [] }
+      return end
+    }
+    changes[index].isOpen = false
+    changes[index].isLate = isBeingFetched
+    let end = End(refreshes: changes[index].isOvertaken || !hasValue)
+    if hasValue {
+      if !changes.contains(where: { $0.isOpen || $0.isLate }) { changes = [] }
+    } else {
+      _ = dropCommitted()
+    }
+    return end
+  }
+
+  /// Removes committed changes that have no open one below them, and no value.
+  private mutating func dropCommitted() -> Bool {
+    let firstOpen = changes.firstIndex { $0.isOpen } ?? changes.endIndex
+    let dropped = changes[..<firstOpen].filter { !$0.isLate }
+    let late = changes[..<firstOpen].filter(\.isLate)
+    changes = late + changes[firstOpen...]
+    return !dropped.isEmpty
   }
 }

@@ -118,6 +118,47 @@ import Testing
     #expect(map.cachedValue(50) == nil)
   }
 
+  @Test func `counts the value that is there when the last live subscription ends, and once`() {
+    let costs = Log<Int>()
+    let map = MultiplexerMap<Int, Int>(
+      capacity: .cost(1_000) { value in
+        costs.append(value)
+        return value
+      },
+      clock: clock
+    ) { $0 }
+    map.store(100, for: 1)
+    var live: Subscription<LoadState<Int>>? = map[1].subscription(refetching: .whenStale)
+    map.store(900, for: 2)
+    map.store(901, for: 1)
+    #expect(costs.entries == [100, 900, 901])
+    _ = live.take()
+    #expect([1, 2].compactMap { map.cachedValue($0) }.reduce(0, +) <= 1_000)
+    #expect(costs.entries == [100, 900, 901])
+    live = map[2].subscription(refetching: .whenStale)
+    map.store(2_000, for: 2)
+    _ = live.take()
+    #expect(map.cachedValue(2) == nil, "it costs more than the limit")
+  }
+
+  @Test func `computes no cost again when a change is taken back`() async throws {
+    let costs = Log<Int>()
+    let map = MultiplexerMap<Int, Int>(
+      capacity: .cost(10) { value in
+        costs.append(value)
+        return value
+      },
+      clock: clock
+    ) { $0 }
+    map.store(3, for: 1)
+    map.store(4, for: 2)
+    _ = try? await map.update(1, optimistically: { $0 += 2 }, commit: { throw Broken() })
+    #expect(costs.entries == [3, 4, 5])
+    #expect(map.cachedValue(1) == 3)
+    map.store(1, for: 3)
+    #expect(map.statistics.evictions == 0)
+  }
+
   @Test func `bears costs that have no sum`() {
     let map = MultiplexerMap<Int, Int>(capacity: .cost(.max) { $0 }, clock: clock) { $0 }
     map.store(.max, for: 1)

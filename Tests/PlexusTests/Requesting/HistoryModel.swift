@@ -10,6 +10,8 @@ struct HistoryModel {
     var isInBackground: Bool
     var remembersFailure = true
     var callers: [Int] = []
+    /// Whether it serves a refresh.
+    var servesRefresh = false
   }
 
   private(set) var now = 0
@@ -19,7 +21,7 @@ struct HistoryModel {
   private var newResults: [(caller: Int, name: String)] = []
   private let policy: CachePolicy
   private var moment = 0
-  private var value: (content: Int, moment: Int, storedAt: Int)?
+  private var value: (content: Int, moment: Int, deadline: Int)?
   private var failure: (error: any Error, until: Int, renewsFrom: Double)?
   private var running: Fetch?
   private var queued: [Int]?
@@ -27,6 +29,8 @@ struct HistoryModel {
   private var queueWasLeft = false
   private var invalidate: [Fetch] = []
   private var lastRefresh = 0
+  /// Whether a refresh is to be served by the next fetch.
+  private var isOutdated = false
   private var stores = 0
   private var changes = ChangesModel()
   /// The times at which the soft timeout answers callers.
@@ -109,8 +113,6 @@ struct HistoryModel {
     begin(inBackground: true, remembersFailure: false)
   }
 
-  private var age: Int { value.map { now - $0.storedAt } ?? 0 }
-
   private var timeToLive: Int { Int(policy.timeToLive.components.seconds) }
 
   private var isFailureRemembered: Bool {
@@ -120,16 +122,16 @@ struct HistoryModel {
   /// Whether the value is an answer for callers that require no refresh.
   private var isUsable: Bool {
     guard let value else { return false }
-    return age < timeToLive + Int(policy.staleWhileRevalidate.components.seconds)
+    return now < value.deadline + Int(policy.staleWhileRevalidate.components.seconds)
       && (value.moment > lastRefresh || queued != nil || (running?.moment ?? 0) > lastRefresh)
   }
 
   /// Whether a value that is an answer is fetched in the background.
   private var isRenewed: Bool {
-    guard running == nil, !isFailureRemembered else { return false }
+    guard running == nil, !isFailureRemembered, let value else { return false }
     let refreshAhead = Int(policy.refreshAhead.components.seconds)
-    if age >= timeToLive { return true }
-    return refreshAhead > 0 && age >= timeToLive - refreshAhead
+    if now >= value.deadline { return true }
+    return refreshAhead > 0 && now >= value.deadline - refreshAhead
       && Double(now) >= failure?.renewsFrom ?? 0
   }
 
@@ -137,6 +139,7 @@ struct HistoryModel {
     moment += 1
     lastRefresh = moment
     failure?.until = 0
+    if running == nil { isOutdated = value != nil }
     if running != nil, queued == nil { (queued, queueWasLeft) = ([], false) }
     return moment
   }
@@ -154,12 +157,13 @@ struct HistoryModel {
     if let error {
       answer(fetch.callers, standIn(for: error) ?? "\(type(of: error))")
       let memory = fetch.remembersFailure ? Int(policy.failureTimeToLive.components.seconds) : 0
-      let rest = value == nil ? 0 : max(0, timeToLive - age)
+      let rest = value.map { max(0, $0.deadline - now) } ?? 0
       failure = (error, queued == nil ? now + memory : 0, Double(now) + Double(rest) / 2)
+      isOutdated = fetch.servesRefresh && value != nil
+      changes.endFetch()
     } else {
-      value = (number, fetch.moment, now)
+      value = (changes.fetch(number), fetch.moment, now + timeToLive)
       failure = nil
-      changes.displace()
       answer(fetch.callers, "\(number)")
     }
     publish()
@@ -179,6 +183,8 @@ struct HistoryModel {
     guard running?.callers.isEmpty == true, policy.whenUnobserved == .cancel,
       !fetch.isInBackground
     else { return }
+    isOutdated = fetch.servesRefresh && value != nil
+    changes.endFetch()
     cutOffRunning()
     if queued == [] { queued = nil }
     if queued == nil { publish() } else { beginQueued() }
@@ -193,16 +199,16 @@ struct HistoryModel {
     running?.callers = []
     queued = nil
     cutOffRunning()
-    value = (content, moment, now)
+    value = (changes.store(content), moment, now + timeToLive)
     failure = nil
-    changes.replace()
+    isOutdated = false
     publish()
     return content
   }
 
   /// Changes the value, if there is one, and returns the result.
   mutating func update() -> Int? {
-    guard value != nil else { return nil }
+    guard value != nil, changes.uncommitted.count <= 8 else { return nil }
     moment += 1
     stores += 1
     let content = -stores
@@ -222,25 +228,35 @@ struct HistoryModel {
   /// Ends the commit of an optimistic update.
   mutating func endUpdate(_ number: Int) {
     moment += 1
-    let end = changes.end(number)
-    switch end {
-    case .nothing where ChangesModel.fails(number) || running == nil: break
-    // A fetch in flight can have begun before the commit.
-    case .nothing, .refreshes: _ = refresh()
-    case .changes(let content):
+    let end = changes.end(number, hasValue: value != nil, isBeingFetched: running != nil)
+    if let content = end.content {
       value?.content = content
       publish()
     }
+    let isCommitted = !ChangesModel.fails(number)
+    guard end.refreshes || isCommitted && running != nil else { return }
+    let isFetched = isCommitted && running == nil && value != nil
+    _ = refresh()
+    guard isFetched else { return }
+    // Requests wait for the fetch that begins now.
+    begin(inBackground: true)
+    value?.deadline = min(now, value?.deadline ?? now)
   }
 
   private mutating func change(to content: Int) {
-    answer((running?.callers ?? []) + (queued ?? []), "\(content)")
-    running?.callers = []
+    let next = queued
+    if let fetch = running, !fetch.servesRefresh {
+      answer(fetch.callers, "\(content)")
+      running?.callers = []
+    }
+    isOutdated = isOutdated || running?.servesRefresh == true || next != nil
     queued = nil
     cutOffRunning()
     value?.content = content
     failure = nil
-    publish()
+    guard let next, policy.whenUnobserved != .cancel || !next.isEmpty else { return publish() }
+    begin(inBackground: true)
+    running?.callers = next
   }
 
   mutating func clear() {
@@ -257,7 +273,8 @@ struct HistoryModel {
     }
     value = nil
     failure = nil
-    changes.displace()
+    isOutdated = false
+    changes.clear()
     if isKnown { publish() }
   }
 
@@ -266,7 +283,8 @@ struct HistoryModel {
     let isKnown = value != nil || failure != nil || running != nil
     value = nil
     failure = nil
-    changes.displace()
+    isOutdated = false
+    changes.removeValue()
     if isKnown { states.append("unknown") }
     if running != nil { publish() }
   }
@@ -282,14 +300,17 @@ struct HistoryModel {
       number: fetches,
       moment: moment,
       isInBackground: isInBackground,
-      remembersFailure: remembersFailure
+      remembersFailure: remembersFailure,
+      servesRefresh: isOutdated
     )
+    isOutdated = false
     publish()
   }
 
   private mutating func beginQueued() {
     guard let callers = queued else { return }
     queued = nil
+    isOutdated = true
     begin(inBackground: callers.isEmpty)
     running?.callers = callers
   }

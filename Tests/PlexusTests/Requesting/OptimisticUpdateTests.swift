@@ -90,6 +90,7 @@ import Testing
     cache.update { $0.append(2) }
     gate.open()
     await #expect(throws: Broken.self) { try await task.value }
+    #expect(cache.cachedValue == [2])
     #expect(try await cache.request() == [99])
   }
 
@@ -99,6 +100,7 @@ import Testing
     let gate = Gate()
     let task = update(cache, adding: 1, gate, fails: true)
     cache.store([5])
+    #expect(cache.cachedValue == [5, 1])
     gate.open()
     await #expect(throws: Broken.self) { try await task.value }
     #expect(try await cache.request() == [5])
@@ -145,7 +147,7 @@ import Testing
   }
 
   @Test(arguments: CacheKind.allCases, [true, false])
-  func `is replaced by a fetch that began after it, and refreshes the key when it is committed`(
+  func `stays on top of a fetch that began after it, and refreshes the key when it is committed`(
     kind: CacheKind,
     fails: Bool
   ) async throws {
@@ -155,6 +157,7 @@ import Testing
     let gate = Gate()
     let task = update(cache, adding: 1, gate, fails: fails)
     #expect(try await cache.refresh().request() == [99, 1])
+    #expect(cache.cachedValue == [99, 1, 1])
     gate.open()
     _ = await task.result
     #expect(try await cache.request() == (fails ? [99, 1] : [99, 2]))

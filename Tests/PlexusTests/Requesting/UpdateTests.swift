@@ -78,9 +78,36 @@ import Testing
     let caller = begin { try await refreshed.request() }
     await gate.arrivals(1)
     #expect(cache.update { $0 += 1 } == 6)
-    #expect(try await caller.value == 6)
     gate.open()
+    #expect(try await caller.value == 1, "a changed value is as old as before")
+    #expect(cache.cachedValue == 6)
     #expect(try await cache.request() == 2)
+  }
+
+  @Test(arguments: CacheKind.allCases, [true, false])
+  func `of any kind does not answer a request of a refresh, which gets the next fetch`(
+    kind: CacheKind,
+    isOptimistic: Bool
+  ) async throws {
+    let gate = Gate()
+    let origin = ScriptedFetcher<Int>([.success(1), .success(2), .success(3)], gate: gate)
+    let cache = kind.make(policy: policy, clock: clock) { try await origin.fetch() }
+    cache.store(5)
+    clock.advance(by: .seconds(60))
+    let plain = begin { try await cache.request() }
+    await gate.arrivals(1)
+    let refreshed = cache.refresh()
+    let caller = begin { try await refreshed.request() }
+    if isOptimistic {
+      try await cache.update(optimistically: { $0 += 1 }, commit: {})
+    } else {
+      cache.update { $0 += 1 }
+    }
+    #expect(try await plain.value == 6)
+    await gate.arrivals(2)
+    gate.open()
+    #expect(try await caller.value == 2)
+    #expect(cache.cachedValue == (isOptimistic ? 3 : 2))
   }
 
   @Test(arguments: CacheKind.allCases)

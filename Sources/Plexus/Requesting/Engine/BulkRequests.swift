@@ -192,6 +192,8 @@ extension KeyedCache {
           shard[index].state.running === flight
         else { return false }
         shard[index].state.depart()
+        // A refresh can have come since the launch.
+        if shard[index].state.servesRefresh { flight.takesStoredCopy = false }
         return true
       }
       // A detached flight is fetched for its callers only.

@@ -1,13 +1,24 @@
 extension KeyedCache {
   /// Stores a value that was not fetched by the cache.
+  ///
+  /// - Parameters:
+  ///   - value: The value.
+  ///   - key: The key.
+  ///   - hash: Its hash.
+  ///   - stack: The drafts that were reapplied to the value, if there are any.
   @inlinable
-  func store(_ value: Value, for key: Key, hash: UInt64) {
+  func store(
+    _ value: Value,
+    for key: Key,
+    hash: UInt64,
+    below stack: DraftStack<Value>? = nil
+  ) {
     // A key that is not equal to itself, such as a NaN, would never be found again.
     guard key == key else { return }
     let now = time.now()
     let lifetime = lifetime()
     // These calls run user code.
-    let cost = cost(of: value)
+    var cost = stack?.base?.cost ?? cost(of: value)
     let name = storage?.name(of: key)
     let start = storage?.fetchStart
     let tags = tagging?(key)
@@ -15,14 +26,27 @@ extension KeyedCache {
     var old: Value?
     var details: EntryState.Details.Box?
     var evicted = Shard<Key, Value>.Evicted()
-    shards.withLock(hash: hash) { shard in
+    let missing = shards.withLock(hash: hash) { shard -> DraftStack<Value>? in
+      if shard.hasEdits,
+        let missing = shard.missingDrafts(
+          of: key,
+          hash,
+          above: .stored(by: OptimisticCommit.ids),
+          stack
+        )
+      {
+        return missing
+      }
       let index = shard.place(of: key, hash: hash, tags: tags)
       if !shard[index].state.isAtRest {
-        settle(index, with: value, storedAt: now, &shard, &effects)
+        let flights = [shard[index].state.running, shard[index].state.queued].compactMap { $0 }
+        settle(flights, with: value, storedAt: now, &effects)
       }
       details = shard[index].state.box
       old = shard.setValue(value, at: index)
-      if shard.hasEdits { shard.replaceEdits(index, &effects) }
+      if shard.hasEdits {
+        _ = shard.putBelowDrafts(index, .stored(by: OptimisticCommit.ids), stack, &cost, &effects)
+      }
       shard[index].state.store(lifetime, at: now)
       shard.extras?.idleTimes?.renew(index, at: now)
       shard.publish(index, &effects)
@@ -30,28 +54,28 @@ extension KeyedCache {
       if effects.tellsEvents { shard.note(key, &effects, in: self) { .stored(key: $0) } }
       shard.keep(index, cost: cost, &evicted, &effects, in: self)
       sweepStaleValues(of: &shard, hadValue: old != nil, at: now, &effects)
+      return nil
     }
     effects.perform(in: self)
     withExtendedLifetime((old, details)) {}
     withExtendedLifetime(evicted) {}
+    guard let missing else { return }
+    store(value, for: key, hash: hash, below: stacked(missing, on: value, cost: cost))
   }
 
-  /// Answers the callers of an entry's flights with a value that was stored.
+  /// Answers the callers of flights with a value that was stored.
   @usableFromInline
   @inline(never)
   func settle(
-    _ index: Int,
+    _ flights: [Flight],
     with value: Value,
     storedAt: Nanoseconds,
-    _ shard: inout Shard<Key, Value>,
     _ effects: inout Effects
   ) {
-    let state = shard[index].state
     let outcome = ValueOutcome(value)
     outcome.source = .memory
     outcome.storedAt = storedAt
-    for flight in [state.running, state.queued] {
-      guard let flight else { continue }
+    for flight in flights {
       if let predecessor = flight.settle() { effects.release(object: predecessor) }
       effects.settle(flight, with: outcome)
       if policy.whenUnobserved == .cancel { effects.cancel(flight) }
@@ -154,12 +178,12 @@ extension KeyedCache {
     // Removed objects are released after unlocking.
     var removed: Shard<Key, Value>.Table.Entry?
     shards.withLock(hash: hash) { shard in
+      if shard.hasEdits { shard.clearEdits(of: key, hash, &effects) }
       // Also without an entry: unread states of subscribers can hold a value.
       if shard.hasHubs { shard.publishReset(key, hash, &effects) }
       if let index = shard.keys.index(of: key, hash: hash) {
         invalidate(shard[index].state, &effects)
         removed = shard.remove(at: index)
-        if shard.hasEdits { shard.sweepEdits(&effects) }
       }
       if let name { shard.extras?.pendingWrites?.remove(key, hash: hash, name: name, &effects) }
       if effects.tellsEvents {
@@ -214,9 +238,12 @@ extension KeyedCache {
     shards.withAllLocks { shard in
       shard.pauseCount += pauses
       if shard.hasHubs { shard.publishResets(&effects) }
+      if shard.hasEdits {
+        shard.changeEdits { $0.clear() }
+        shard.sweepEdits(&effects)
+      }
       let entries = shard.removeAll()
       if !entries.isEmpty { removed.append(entries) }
-      if shard.hasEdits { shard.sweepEdits(&effects) }
       shard.extras?.pendingWrites?.removeAll(&effects)
       if shard.hasLives { shard.noteAllCleared(isSignedOut: pauses > 0, &effects) }
     }

@@ -6,15 +6,17 @@ extension KeyedCache {
   ///   - outcome: Its outcome.
   ///   - countsFailure: Whether a failure counts; that of a fetch of several keys counts once.
   ///   - isBulk: Whether flights are launched together with others.
+  ///   - stack: The drafts that were reapplied to the value of the outcome, if there are any.
   /// - Returns: The flights to launch.
   @inlinable
   func finish(
     _ flight: Flight,
     with outcome: Outcome,
     countsFailure: Bool = true,
-    isBulk: Bool = false
+    isBulk: Bool = false,
+    below stack: DraftStack<Value>? = nil
   ) -> [Flight] {
-    flight.noteOutcome()
+    if stack == nil { flight.noteOutcome() }
     let now = time.now()
     let key = key(of: flight)
     if outcome.isNew {
@@ -24,19 +26,30 @@ extension KeyedCache {
       outcome.source = .cacher
     }
     // Both calls run user code.
-    let cost = cost == nil ? 1 : candidate(of: outcome).map { self.cost(of: $0) } ?? 0
+    var cost =
+      stack?.base?.cost
+      ?? (cost == nil ? 1 : candidate(of: outcome).map { self.cost(of: $0) } ?? 0)
     let name = outcome.isNew && (link == nil || outcome.removesCopy) ? storage?.name(of: key) : nil
+    // With drafts, a restored value can become another one.
+    let baseName = stack == nil ? nil : storage?.name(of: key)
     var effects = makeEffects()
     // Replaced objects are released after unlocking.
     var old: Value?
     var details: EntryState.Details.Box?
     var evicted = Shard<Key, Value>.Evicted()
+    var missing: DraftStack<Value>?
     let answer = shards.withLock(hash: flight.hash) { shard -> Outcome in
-      if !isBulk { shard.countTime(of: flight) }
-      count(outcome, of: flight, key, countsFailure: countsFailure, &shard, &effects)
+      if stack == nil {
+        if !isBulk { shard.countTime(of: flight) }
+        count(outcome, of: flight, key, countsFailure: countsFailure, &shard, &effects)
+      }
       guard let index = shard.keys.index(of: key, hash: flight.hash),
         shard[index].state.running === flight
       else { return outcome }
+      if shard.hasEdits {
+        missing = missingDrafts(outcome, shard, index, stack)
+        if missing != nil { return outcome }
+      }
       // Only a failure can have another answer than its outcome.
       let answer = outcome.kind == .failure ? self.answer(outcome, shard, index, at: now) : outcome
       details = shard[index].state.box
@@ -44,7 +57,9 @@ extension KeyedCache {
       let hadQueued = shard[index].state.queued != nil
       if hadQueued { dequeueUnobserved(index, &shard) }
       let next = apply(outcome, to: &shard, index, flight, at: now, &old, &effects)
-      if shard.hasEdits { shard.sweepEdits(&effects) }
+      let changesBase =
+        shard.hasEdits
+        && settleDrafts(outcome, &shard, index, hadValue: hadValue, stack, &cost, &effects)
       if outcome.kind == .value || outcome.kind == .restored {
         shard.extras?.idleTimes?.renew(index, at: now)
       }
@@ -58,7 +73,8 @@ extension KeyedCache {
           effects.callsCacher = true
         }
         if shard.hasHubs {
-          shard.publish(.loaded(valued(outcome).value), key, flight.hash, &effects)
+          let value = stack?.results.last?.value ?? valued(outcome).value
+          shard.publish(.loaded(value), key, flight.hash, &effects)
         }
       } else if next != nil, shard.hasHubs {
         shard.publish(shard.restingState(index), key, flight.hash, &effects)
@@ -73,7 +89,7 @@ extension KeyedCache {
         // A refresh since the flight began has queued another one.
         shard.noteUnwritten(
           index,
-          name: name,
+          name: changesBase ? name ?? baseName : name,
           start: flight.fetchStart,
           isNewest: !hadQueued,
           &effects
@@ -83,6 +99,18 @@ extension KeyedCache {
       }
       if outcome.kind == .failure { shard.noteFailure(at: now, &effects) }
       return answer
+    }
+    if let missing,
+      let value = outcome.kind == .transient ? valued(outcome).value : candidate(of: outcome)
+    {
+      effects.perform(in: self)
+      return finish(
+        flight,
+        with: outcome,
+        countsFailure: countsFailure,
+        isBulk: isBulk,
+        below: stacked(missing, on: value, cost: cost)
+      )
     }
     let launched = effects.performWithoutLaunching(in: self)
     if link != nil { endWatch(of: flight) }
@@ -101,6 +129,54 @@ extension KeyedCache {
       !shard.isLive(index)
     else { return }
     shard[index].state.dequeue()
+  }
+
+  /// Returns the drafts to reapply to the value of an outcome, unless that has been done.
+  @usableFromInline
+  @inline(never)
+  func missingDrafts(
+    _ outcome: Outcome,
+    _ shard: Shard<Key, Value>,
+    _ index: Int,
+    _ stack: DraftStack<Value>?
+  ) -> DraftStack<Value>? {
+    let entry = shard.keys.entries[index]
+    switch outcome.kind {
+    case .failure where outcome.failure?.stored == nil || shard.hasValue(index), .cancelled:
+      return nil
+    case .failure, .restored:
+      return shard.missingDrafts(of: entry.key, entry.hash, above: .restored, stack)
+    case .value, .transient:
+      return shard.missingDrafts(of: entry.key, entry.hash, above: .fetched, stack)
+    }
+  }
+
+  /// Puts the value of an outcome below the drafts of its key, and ends the fetch for them.
+  ///
+  /// - Returns: Whether the confirmed value is another one than that of the outcome.
+  @usableFromInline
+  @inline(never)
+  func settleDrafts(
+    _ outcome: Outcome,
+    _ shard: inout Shard<Key, Value>,
+    _ index: Int,
+    hadValue: Bool,
+    _ stack: DraftStack<Value>?,
+    _ cost: inout Int,
+    _ effects: inout Effects
+  ) -> Bool {
+    var changesBase = false
+    switch outcome.kind {
+    case .value:
+      changesBase = shard.putBelowDrafts(index, .fetched, stack, &cost, &effects)
+    case .restored,
+      .failure where !hadValue && shard.hasValue(index):
+      changesBase = shard.putBelowDrafts(index, .restored, stack, &cost, &effects)
+    case .failure, .transient, .cancelled: break
+    }
+    if changesBase { shard[index].state.removeValidator() }
+    shard.endFetch(index, &effects)
+    return changesBase
   }
 
   /// Returns the value that an outcome can store in memory.

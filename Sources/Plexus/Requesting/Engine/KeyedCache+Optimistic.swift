@@ -20,7 +20,9 @@ extension KeyedCache {
     let id = UniqueID.next()
     draft(id, change, of: key, hash: hash)
     do {
-      let result = try await commit()
+      let result = try await OptimisticCommit.local.withValue(OptimisticCommit.ids + [id]) {
+        try await commit()
+      }
       confirm(id, of: key, hash: hash)
       return result
     } catch {
@@ -29,7 +31,7 @@ extension KeyedCache {
     }
   }
 
-  /// Changes the value, if there is one.
+  /// Changes the value, or the first one that arrives before the commit has ended.
   @inlinable
   func draft(
     _ id: UInt64,
@@ -38,10 +40,10 @@ extension KeyedCache {
     hash: UInt64
   ) {
     while true {
-      guard let (old, version) = beginUpdate(of: key, hash: hash) else {
+      guard let (old, version, _) = beginUpdate(of: key, hash: hash) else {
         let isWithoutValue = shards.withLock(hash: hash) { shard in
           guard shard.value(of: key, hash: hash) == nil else { return false }
-          shard.withEdits(of: key, hash: hash) { $0.beginWithoutValue(id) }
+          shard.withEdits(of: key, hash: hash) { $0.beginWithoutValue(id, change) }
           return true
         }
         if isWithoutValue { return }
@@ -49,9 +51,8 @@ extension KeyedCache {
       }
       var value = old
       change(&value)
-      if finishUpdate(of: key, hash: hash, version, with: value, draft: (id, change, old)) {
-        return
-      }
+      let edit = Edit(value: value, draft: (id, change, old))
+      if finishUpdate(of: key, hash: hash, version, edit) { return }
     }
   }
 
@@ -61,18 +62,36 @@ extension KeyedCache {
     let name = storage?.name(of: key)
     var effects = makeEffects()
     let refreshes = shards.withLock(hash: hash) { shard in
-      let confirmation = shard.withEdits(of: key, hash: hash) { $0.confirm(id) }
-      if confirmation == .changesBase {
-        shard.noteBase(of: key, hash: hash, name: name, &effects)
+      let index = shard.keys.index(of: key, hash: hash)
+      let isBeingFetched = index.map { shard[$0].state.isFetching } ?? false
+      let confirmation = shard.withEdits(of: key, hash: hash) {
+        $0.confirm(id, isBeingFetched: isBeingFetched)
+      }
+      if confirmation.changesBase, let index {
+        shard.noteBase(index, name: name, &effects)
       }
       shard.sweepEdits(&effects)
       // A fetch in flight began before the commit has ended: its value can lack the change.
-      let isBeingFetched =
-        shard.keys.index(of: key, hash: hash).map { !shard[$0].state.isAtRest } ?? false
-      return confirmation == .refreshes || isBeingFetched
+      return confirmation.refreshes || index.map { !shard[$0].state.isAtRest } ?? false
     }
     effects.perform(in: self)
-    if refreshes { _ = refresh(key, hash: hash) }
+    if refreshes { refetch(key, hash: hash) }
+  }
+
+  /// Marks the value of a key as changed at its origin, and begins to fetch it if it is in memory.
+  @usableFromInline
+  func refetch(_ key: Key, hash: UInt64) {
+    _ = refresh(key, hash: hash)
+    let caller = Caller(nil, at: time.now())
+    var effects = makeEffects()
+    shards.withLock(hash: hash) { shard in
+      guard shard.pauseCount == 0, let index = shard.keys.index(of: key, hash: hash),
+        shard.hasValue(index), shard[index].state.isAtRest
+      else { return }
+      _ = begin(&shard, index, caller, .none, inBackground: true, &effects)
+      shard[index].state.awaitRenewal(at: caller.now)
+    }
+    effects.perform(in: self)
   }
 
   /// Ends an optimistic update that has failed.
@@ -92,13 +111,10 @@ extension KeyedCache {
       case .refreshes:
         _ = refresh(key, hash: hash)
         return
-      case .reapplies(var value, let changes, let version):
-        var results: [Value] = []
-        for change in changes {
-          change(&value)
-          results.append(value)
-        }
-        if remove(id, of: key, hash: hash, results, version, cost: cost(of: value)) { return }
+      case .reapplies(var below, let changes, let version):
+        let results = reapply(changes, to: below.value)
+        if results.isEmpty, below.cost == nil { below.cost = cost(of: below.value) }
+        if remove(id, of: key, hash: hash, below, results, version) { return }
       }
     }
   }
@@ -111,26 +127,30 @@ extension KeyedCache {
     _ id: UInt64,
     of key: Key,
     hash: UInt64,
-    _ results: [Value],
-    _ version: UInt64,
-    cost: Int
+    _ below: Shard<Key, Value>.Edits.Weighed,
+    _ results: [Shard<Key, Value>.Edits.Weighed],
+    _ version: UInt64
   ) -> Bool {
     let name = storage?.name(of: key)
+    let cost = (results.last ?? below).cost ?? 1
     var effects = makeEffects()
     var old: Value?
     var evicted = Shard<Key, Value>.Evicted()
+    var refreshes = false
     let isCurrent = shards.withLock(hash: hash) { shard in
       guard let index = shard.keys.index(of: key, hash: hash), shard.hasValue(index) else {
         return false
       }
       let rest = shard.withEdits(of: key, hash: hash) {
-        $0.remove(id, results: results, version: version)
+        $0.remove(id, below: below, results: results, version: version)
       }
-      guard let rest else { return false }
-      old = shard.setValue(rest.value, at: index, isEdit: true)
-      if rest.changesBase {
-        shard.noteBase(of: key, hash: hash, name: name, &effects)
+      guard let rest else {
+        shard.sweepEdits(&effects)
+        return false
       }
+      refreshes = rest.refreshes
+      old = shard.setValue(rest.value, at: index)
+      if rest.changesBase { shard.noteBase(index, name: name, &effects) }
       shard.publish(index, &effects)
       if effects.tellsEvents { shard.note(key, &effects, in: self) { .stored(key: $0) } }
       shard.sweepEdits(&effects)
@@ -140,20 +160,49 @@ extension KeyedCache {
     effects.perform(in: self)
     withExtendedLifetime(old) {}
     withExtendedLifetime(evicted) {}
+    if refreshes { _ = refresh(key, hash: hash) }
     return isCurrent
+  }
+
+  // MARK: - Reapplying
+
+  /// Returns the results of changes to a value, the last one with its cost.
+  @usableFromInline
+  func reapply(
+    _ changes: [Shard<Key, Value>.Change],
+    to value: Value
+  ) -> [Shard<Key, Value>.Edits.Weighed] {
+    var value = value
+    var results: [Shard<Key, Value>.Edits.Weighed] = []
+    for change in changes {
+      change(&value)
+      results.append(.init(value))
+    }
+    if !results.isEmpty { results[results.count - 1].cost = cost(of: value) }
+    return results
+  }
+
+  /// Reapplies drafts to a new value.
+  @usableFromInline
+  func stacked(_ drafts: DraftStack<Value>, on base: Value, cost: Int) -> DraftStack<Value> {
+    DraftStack(
+      version: drafts.version,
+      changes: drafts.changes,
+      base: .init(base, cost: cost),
+      results: reapply(drafts.changes, to: base)
+    )
   }
 }
 
 extension Shard {
-  /// Marks the confirmed value of a key as one that the cacher does not have.
+  /// Marks the confirmed value of a key as one that the cacher does not have, and that the origin did not send.
   @inlinable
   mutating func noteBase(
-    of key: Key,
-    hash: UInt64,
+    _ index: Int,
     name: String?,
     _ effects: inout Effects
   ) {
-    guard let index = keys.index(of: key, hash: hash) else { return }
+    self[index].state.removeValidator()
     noteUnwritten(
       index,
       name: name,

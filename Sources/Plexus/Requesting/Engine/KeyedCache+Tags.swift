@@ -13,6 +13,8 @@ extension KeyedCache {
         others.append((hub.key, hub.hash))
       }
       others += shard.extras?.pendingWrites?.departedKeys ?? []
+      // Drafts outlast the value that they were made on.
+      for edits in shard.extras?.edits.entries ?? [] { others.append((edits.key, edits.hash)) }
     }
     // `tagging` is user code.
     return keys + others.filter { !tags.isDisjoint(with: tagging($0.key)) }

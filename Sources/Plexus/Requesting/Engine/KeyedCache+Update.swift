@@ -12,25 +12,87 @@ extension KeyedCache {
     hash: UInt64,
     _ body: (inout Value) throws -> Void
   ) rethrows -> Value? {
-    while let (value, version) = beginUpdate(of: key, hash: hash) {
-      var value = value
+    while let (value, version, basis) = beginUpdate(of: key, hash: hash) {
+      var edit = Edit(value: value)
       do {
-        try body(&value)
+        if let basis { try apply(body, to: basis, &edit) } else { try body(&edit.value) }
       } catch {
         endUpdate(of: key, hash: hash, version)
         throw error
       }
-      if finishUpdate(of: key, hash: hash, version, with: value) { return value }
+      if finishUpdate(of: key, hash: hash, version, edit) { return edit.value }
     }
     return nil
   }
 
-  /// Returns a copy of the value of a key, if there is one, and the version of the copy.
+  /// Applies an update to the value in memory, and to the values of which that consists if some drafts fail.
+  ///
+  /// A value for which the update throws stays the same, unless it is the one in memory.
+  @usableFromInline
+  func apply(
+    _ body: (inout Value) throws -> Void,
+    to basis: Shard<Key, Value>.Edits.Basis,
+    _ edit: inout Edit
+  ) rethrows {
+    var values = basis.values
+    if basis.absorbsDrafts {
+      for draft in basis.drafts {
+        var changed = values
+        for index in changed.indices { draft.change(&changed[index]) }
+        values = draft.isConfirmed ? changed : values + changed
+      }
+      values[values.count - 1] = edit.value
+    }
+    let last = values.count - 1
+    try body(&values[last])
+    for index in 0..<last {
+      var value = values[index]
+      do {
+        try body(&value)
+        values[index] = value
+      } catch {}
+    }
+    edit.value = values[last]
+    edit.values = values
+    guard !basis.absorbsDrafts else { return }
+    for draft in basis.drafts {
+      draft.change(&edit.value)
+      edit.results.append(edit.value)
+    }
+  }
+
+  /// A change of a value in memory.
+  @usableFromInline
+  struct Edit: Sendable {
+    /// The value in memory after the change.
+    @usableFromInline var value: Value
+    /// The optimistic change, if it is one.
+    @usableFromInline var draft: (id: UInt64, change: Shard<Key, Value>.Change, old: Value)?
+    /// The confirmed values after the change, if there are drafts.
+    @usableFromInline var values: [Value] = []
+    /// The results of the drafts that are not part of these.
+    @usableFromInline var results: [Value] = []
+
+    @inlinable
+    init(
+      value: Value,
+      draft: (id: UInt64, change: Shard<Key, Value>.Change, old: Value)? = nil
+    ) {
+      self.value = value
+      self.draft = draft
+    }
+  }
+
+  /// Returns a copy of the value of a key, if there is one, the version of the copy, and the confirmed values below
+  /// drafts.
   @inlinable
-  func beginUpdate(of key: Key, hash: UInt64) -> (value: Value, version: UInt64)? {
+  func beginUpdate(
+    of key: Key,
+    hash: UInt64
+  ) -> (value: Value, version: UInt64, basis: Shard<Key, Value>.Edits.Basis?)? {
     shards.withLock(hash: hash) { shard in
       guard let value = shard.value(of: key, hash: hash) else { return nil }
-      return (value, shard.beginEdit(of: key, hash: hash))
+      return shard.withEdits(of: key, hash: hash) { (value, $0.begin(), $0.basis) }
     }
   }
 
@@ -54,12 +116,11 @@ extension KeyedCache {
     of key: Key,
     hash: UInt64,
     _ version: UInt64,
-    with value: Value,
-    draft: (id: UInt64, change: Shard<Key, Value>.Change, old: Value)? = nil
+    _ edit: Edit
   ) -> Bool {
     let now = time.now()
     // These calls run user code.
-    let cost = cost(of: value)
+    let cost = cost(of: edit.value)
     let name = storage?.name(of: key)
     var effects = makeEffects()
     var old: Value?
@@ -69,33 +130,27 @@ extension KeyedCache {
       guard shard.endEdit(of: key, hash: hash, version, &effects),
         let index = shard.keys.index(of: key, hash: hash)
       else { return false }
-      let storedAt = shard[index].state.storedAt
-      if !shard[index].state.isAtRest {
-        settle(index, with: value, storedAt: storedAt, &shard, &effects)
-      }
       details = shard[index].state.box
-      old = shard.setValue(value, at: index, isEdit: true)
-      if let draft {
-        shard.withEdits(of: key, hash: hash) {
-          $0.draft(draft.id, draft.change, of: draft.old, result: value)
-        }
-      } else if shard.hasEdits {
-        shard.overlayEdits(of: key, hash: hash, value)
+      let next = detachFlights(index, changingTo: edit.value, &shard, &effects)
+      old = shard.setValue(edit.value, at: index)
+      if edit.draft != nil || shard.hasEdits {
+        shard.record(edit, at: index, cost: cost)
+        shard.sweepEdits(&effects)
       }
       shard.expireIdle(index, at: now)
       shard[index].state.update()
       shard.extras?.idleTimes?.renew(index, at: now)
-      shard.publish(index, &effects)
-      // Above a draft, the change is written when the draft is confirmed.
-      if shard.base(of: key, hash: hash) == nil {
+      if let next { shard[index].state.begin(next, inBackground: true) }
+      if edit.draft == nil {
         shard.noteUnwritten(
           index,
           name: name,
           start: nil,
-          isNewest: shard[index].state.unserved.isNone,
+          isNewest: next == nil && shard[index].state.unserved.isNone,
           &effects
         )
       }
+      end(index, next: next, &shard, isBulk: false, &effects)
       if effects.tellsEvents { shard.note(key, &effects, in: self) { .stored(key: $0) } }
       shard.keep(index, cost: cost, &evicted, &effects, in: self)
       return true
@@ -105,61 +160,55 @@ extension KeyedCache {
     withExtendedLifetime(evicted) {}
     return isCurrent
   }
+
+  /// Detaches the flights of an entry whose value is changed, and answers the callers that do not require a refresh.
+  ///
+  /// The changed value is as old as before: it does not satisfy a refresh. Callers that require one get the outcome of
+  /// the running flight, which is stored nowhere, or wait for the queued one.
+  ///
+  /// - Returns: The flight that begins now.
+  @inlinable
+  func detachFlights(
+    _ index: Int,
+    changingTo value: Value,
+    _ shard: inout Shard<Key, Value>,
+    _ effects: inout Effects
+  ) -> Flight? {
+    let state = shard[index].state
+    guard let running = state.running else { return nil }
+    if !state.servesRefresh {
+      settle([running], with: value, storedAt: state.storedAt, &effects)
+    } else if policy.whenUnobserved == .cancel, running.callerCount == 0 {
+      effects.cancel(running)
+    }
+    guard let queued = state.queued else { return nil }
+    if policy.whenUnobserved == .cancel, queued.callerCount == 0 { return nil }
+    return queued
+  }
 }
 
 extension Shard {
-  /// Records that an update takes a copy of the value of a key, and returns its version.
-  @inlinable
-  mutating func beginEdit(of key: Key, hash: UInt64) -> UInt64 {
-    withEdits(of: key, hash: hash) { $0.begin() }
-  }
-
-  /// Changes the updates of a key.
-  @inlinable
-  mutating func withEdits<Result>(
-    of key: Key,
-    hash: UInt64,
-    _ body: (inout Edits) -> Result
-  ) -> Result {
-    let extras = makeExtras()
-    let index =
-      extras.edits.index(of: key, hash: hash)
-      ?? extras.edits.insert(Edits(), for: key, hash: hash)
-    return body(&extras.edits.entries[index].element)
-  }
-
-  /// Informs the other updates of a key that one has changed the value.
-  @inlinable
-  mutating func overlayEdits(of key: Key, hash: UInt64, _ value: Value) {
-    guard let extras, let index = extras.edits.index(of: key, hash: hash) else { return }
-    extras.edits.entries[index].element.overlay(value)
-  }
-
-  /// Informs the updates of an entry that a value was stored, which is newer than all of them.
-  @inlinable
-  mutating func replaceEdits(_ index: Int, _ effects: inout Effects) {
-    let entry = keys.entries[index]
-    if let extras, let place = extras.edits.index(of: entry.key, hash: entry.hash) {
-      extras.edits.entries[place].element.replace()
+  /// Records a change of the value at an index in the updates of its key.
+  @usableFromInline
+  @inline(never)
+  mutating func record(_ edit: KeyedCache<Key, Value>.Edit, at index: Int, cost: Int) {
+    let (key, hash) = (keys.entries[index].key, keys.entries[index].hash)
+    let new = Edits.Weighed(edit.value, cost: cost)
+    if let (id, change, old) = edit.draft {
+      let oldCost = extras?.eviction?.cost(at: index)
+      withEdits(of: key, hash: hash) {
+        $0.draft(id, change, of: Edits.Weighed(old, cost: oldCost ?? 1), result: new)
+      }
+      return
     }
-    sweepEdits(&effects)
-  }
-
-  /// Records that an update has computed a value.
-  ///
-  /// - Returns: Whether the value in memory is still the one of that version.
-  @inlinable
-  mutating func endEdit(
-    of key: Key,
-    hash: UInt64,
-    _ version: UInt64,
-    _ effects: inout Effects
-  ) -> Bool {
-    guard let extras, let index = extras.edits.index(of: key, hash: hash) else { return false }
-    let isCurrent = extras.edits.entries[index].element.end(version)
-    if extras.edits.entries[index].element.isEmpty {
-      effects.release(extras.edits.remove(at: index))
+    guard let extras, let place = extras.edits.index(of: key, hash: hash) else { return }
+    var values = edit.values.map { Edits.Weighed($0) }
+    var results = edit.results.map { Edits.Weighed($0) }
+    if !results.isEmpty {
+      results[results.count - 1] = new
+    } else if !values.isEmpty {
+      values[values.count - 1] = new
     }
-    return isCurrent
+    extras.edits.entries[place].element.change(to: values, results: results)
   }
 }

@@ -499,6 +499,7 @@ final class KeyedCache<Key: Hashable & Sendable, Value: Sendable>: CacheEngine, 
       shard[index].state.dequeue()
     }
     let next = shard[index].state.giveUp(hasValue: shard.hasValue(index))
+    if shard.hasEdits { shard.endFetch(index, &effects) }
     effects.cancel(flight)
     end(index, next: next, &shard, isBulk: false, &effects)
   }

@@ -46,25 +46,21 @@ extension KeyedCache {
   }
 
   private func endLife(_ live: LiveFetching<Key, Value>, of key: Key, hash: UInt64) {
-    let (removed, value) = shards.withLock(hash: hash) { shard in
-      guard let extras = shard.extras else {
-        return (KeyTable<Key, LiveFetching<Key, Value>>.Entry?.none, Value?.none)
-      }
+    var effects = makeEffects()
+    var evicted = Shard<Key, Value>.Evicted()
+    shards.withLock(hash: hash) { shard in
+      guard let extras = shard.extras else { return }
       let index =
         key == key
         ? extras.lives.index(of: key, hash: hash)
         // Such a key cannot be looked up.
         : extras.lives.entries.firstIndex { $0.element === live }
-      guard let index, live.removeUser() else { return (nil, nil) }
-      return (extras.lives.remove(at: index), shard.value(of: key, hash: hash))
-    }
-    guard removed != nil, let value, capacityIsLimited else { return }
-    // It counts towards the capacity again. The cost is computed by user code.
-    let cost = cost(of: value)
-    var effects = makeEffects()
-    var evicted = Shard<Key, Value>.Evicted()
-    shards.withLock(hash: hash) { shard in
-      guard let index = shard.keys.index(of: key, hash: hash), shard.hasValue(index) else { return }
+      guard let index, live.removeUser() else { return }
+      effects.release(extras.lives.remove(at: index))
+      // It counts towards the capacity again, with the cost that was computed when it was stored.
+      guard let index = shard.keys.index(of: key, hash: hash), shard.hasValue(index),
+        let cost = extras.eviction?.cost(at: index)
+      else { return }
       shard.keep(index, cost: cost, &evicted, &effects, in: self)
     }
     effects.perform(in: self)
@@ -82,10 +78,6 @@ extension KeyedCache {
       abandon(running, &shard, &effects)
     }
     effects.perform(in: self)
-  }
-
-  private var capacityIsLimited: Bool {
-    shards.withLock(hash: 0) { $0.isBounded }
   }
 
   /// Returns the facts about a key's value.

@@ -3,80 +3,151 @@
 /// An update runs the caller's code without the lock, on a copy of the value. The version decides whether its result
 /// still follows from the value in memory, or has to be computed again.
 ///
-/// Optimistic updates stay here until they are confirmed or reverted, as drafts on top of the value before the
-/// first of them.
+/// Optimistic changes stay here as drafts, on top of the confirmed value, until their commits have ended. A value that
+/// is stored or fetched meanwhile goes below them.
+///
+/// A change of ``KeyedCache/update(_:hash:_:)`` cannot be reapplied later. It is computed for every outcome of the
+/// commits below it, and these drafts are then part of the confirmed value: there is one value for each set of them.
 ///
 /// Invariants:
 ///
-/// - Without drafts the value in memory is confirmed. With drafts the base is confirmed, and the value in memory is
-///   the result of the last draft.
-/// - The first draft is not confirmed: a confirmed one becomes the base as soon as no draft is below it.
+/// - Without drafts, the value in memory is confirmed, and there are no values here.
+/// - With drafts and a value, there are two to the power of ``absorbed`` values, and the value in memory is the result
+///   of the last draft, or the last of these values if that draft is part of them.
+/// - The first draft that is not part of the values is not confirmed, and none of those that are.
 @usableFromInline
 struct EditState<Value: Sendable, Change: Sendable>: Sendable {
-  /// A change on top of the base.
+  /// A value, and its cost if that has been computed.
   @usableFromInline
-  struct Draft: Sendable {
-    @usableFromInline
-    enum Phase: Hashable, Sendable {
-      case pending, confirmed
-      /// Reverted, but part of the drafts above it.
-      case failed
-    }
-
-    @usableFromInline let id: UInt64
-    /// The change; `nil` if it cannot be reapplied.
-    @usableFromInline let change: Change?
-    @usableFromInline var result: Value
-    @usableFromInline var phase: Phase
+  struct Weighed: Sendable {
+    @usableFromInline let value: Value
+    @usableFromInline var cost: Int?
 
     @inlinable
-    init(id: UInt64, change: Change?, result: Value, phase: Phase) {
+    init(_ value: Value, cost: Int? = nil) {
+      self.value = value
+      self.cost = cost
+    }
+  }
+
+  /// An optimistic change.
+  @usableFromInline
+  struct Draft: Sendable {
+    @usableFromInline let id: UInt64
+    @usableFromInline let change: Change
+    /// The value with this draft and those below it, unless it is part of the values or there is none.
+    @usableFromInline var result: Weighed?
+    @usableFromInline var isConfirmed = false
+    /// Whether it was confirmed during the running fetch, whose result can lack it.
+    @usableFromInline var isLate = false
+    /// Whether the value below it was replaced or removed since it was made.
+    @usableFromInline var isOvertaken = false
+
+    @inlinable
+    init(id: UInt64, change: Change, result: Weighed?) {
       self.id = id
       self.change = change
       self.result = result
-      self.phase = phase
     }
+  }
+
+  /// The way in which a new value has arrived.
+  @usableFromInline
+  enum Arrival: Sendable {
+    /// From the origin.
+    case fetched
+    /// From the cacher.
+    case restored
+    /// From the caller; these updates have stored it in their commits.
+    case stored(by: [UInt64])
+  }
+
+  /// The values that a change that cannot be reapplied is computed for.
+  @usableFromInline
+  struct Basis: Sendable {
+    /// The confirmed values; the last one contains all drafts that are part of them.
+    @usableFromInline let values: [Value]
+    /// The drafts above the values.
+    @usableFromInline let drafts: [(change: Change, isConfirmed: Bool)]
+    /// Whether these drafts become part of the values; otherwise, there would be too many values.
+    @usableFromInline let absorbsDrafts: Bool
   }
 
   /// The consequence of an optimistic update that has succeeded.
   @usableFromInline
-  enum Confirmation: Hashable, Sendable {
-    case nothing
-    /// The base has changed to a value that no cacher has.
-    case changesBase
-    /// The value was replaced by one that can be older than the update.
-    case refreshes
+  struct Confirmation: Hashable, Sendable {
+    /// Whether the confirmed value has changed to one that no cacher has.
+    @usableFromInline var changesBase = false
+    /// Whether the value was replaced or removed since, so that it can lack the change, or contain it twice.
+    @usableFromInline var refreshes = false
+
+    @inlinable
+    init(changesBase: Bool = false, refreshes: Bool = false) {
+      self.changesBase = changesBase
+      self.refreshes = refreshes
+    }
   }
 
   /// The consequence of an optimistic update that has failed.
   @usableFromInline
   enum Reversal: Sendable {
     case nothing
-    /// The changes have to be reapplied, beginning with the value below the reverted draft.
-    case reapplies(to: Value, changes: [Change], version: UInt64)
-    /// A change that cannot be reapplied is on top of it.
+    /// A change that was committed above the draft is no longer shown.
     case refreshes
+    /// The drafts above have to be reapplied, beginning with the value below the reverted draft.
+    case reapplies(to: Weighed, changes: [Change], version: UInt64)
   }
+
+  /// The result of a removal of a draft.
+  @usableFromInline
+  struct Removal: Sendable {
+    /// The value in memory.
+    @usableFromInline let value: Value
+    /// Whether the confirmed value has changed to one that no cacher has.
+    @usableFromInline let changesBase: Bool
+    /// Whether an update was computed without the draft, on a value that its caller has not seen.
+    @usableFromInline let refreshes: Bool
+  }
+
+  /// The largest number of drafts that are part of the values.
+  static var limit: Int { 8 }
 
   /// The number of times that the value was replaced or removed since the first of these updates began.
   @usableFromInline var version: UInt64 = 0
   /// The number of updates that are computing a value.
   @usableFromInline var computations = 0
-  /// The confirmed value, if the one in memory is not.
-  @usableFromInline var base: Value?
-  @usableFromInline var drafts: [Draft] = []
-  /// The updates whose drafts were removed, because the value was replaced by one that can be older.
-  @usableFromInline var displaced: Set<UInt64> = []
-  /// The values to be released with no lock held.
-  @usableFromInline var retired: [Value?] = []
-  @usableFromInline var retiredDrafts: [Draft] = []
+  /// The confirmed values, if the one in memory is not confirmed.
+  ///
+  /// Each bit of an index is one of the first drafts, and is set in the values that contain it.
+  @usableFromInline private(set) var values: [Weighed] = []
+  /// The number of drafts that are part of the values.
+  @usableFromInline private(set) var absorbed = 0
+  @usableFromInline private(set) var drafts: [Draft] = []
+  /// The drafts that became part of the confirmed value during the running fetch, whose result can lack them.
+  @usableFromInline private(set) var late: [Draft] = []
+  /// The updates whose drafts were removed, because the value was cleared.
+  @usableFromInline private(set) var displaced: Set<UInt64> = []
+  /// The objects to be released with no lock held.
+  @usableFromInline private(set) var retired: [(values: [Weighed], drafts: [Draft])] = []
 
   @inlinable
   init() {}
 
   /// Whether no update needs the state anymore.
-  @inlinable
-  var isEmpty: Bool { computations == 0 && drafts.isEmpty && displaced.isEmpty }
+  @usableFromInline var isEmpty: Bool {
+    computations == 0 && drafts.isEmpty && displaced.isEmpty && late.isEmpty
+  }
+
+  /// The confirmed value, if the one in memory is not confirmed.
+  @usableFromInline var base: Value? { values.first?.value }
+
+  /// Takes out the objects to be released, if there are any.
+  @usableFromInline
+  mutating func takeRetired() -> [(values: [Weighed], drafts: [Draft])]? {
+    if retired.isEmpty { return nil }
+    defer { retired = [] }
+    return retired
+  }
 
   // MARK: - Computing
 
@@ -99,129 +170,274 @@ struct EditState<Value: Sendable, Change: Sendable>: Sendable {
     return version == self.version
   }
 
+  /// The values that a change that cannot be reapplied is computed for, if there are drafts.
+  @usableFromInline var basis: Basis? {
+    guard !values.isEmpty else { return nil }
+    let above = drafts[absorbed...]
+    let pendingCount = above.lazy.filter { !$0.isConfirmed }.count
+    return Basis(
+      values: values.map(\.value),
+      drafts: above.map { ($0.change, $0.isConfirmed) },
+      absorbsDrafts: absorbed + pendingCount <= Self.limit
+    )
+  }
+
   // MARK: - Replacing the value
 
-  /// Removes all drafts, because the value was removed, or replaced by one that can be older than the drafts.
-  @inlinable
-  mutating func displace() {
-    version += 1
-    displaced.formUnion(drafts.lazy.filter { $0.phase == .pending }.map(\.id))
-    retire()
+  /// Returns the changes to reapply to a new value.
+  @usableFromInline
+  func changes(above arrival: Arrival) -> [Change] {
+    kept(above: arrival).map(\.change)
   }
 
-  /// Removes all drafts, because the value was replaced by one that is newer than all of them.
-  @inlinable
-  mutating func replace() {
-    version += 1
-    displaced = []
-    retire()
+  /// Returns the drafts that stay on top of a new value, because that can be older than their commits.
+  private func kept(above arrival: Arrival) -> [Draft] {
+    switch arrival {
+    case .fetched: (late + drafts.filter { !$0.isConfirmed || $0.isLate }).sorted { $0.id < $1.id }
+    case .restored: (late + drafts).sorted { $0.id < $1.id }
+    case .stored(let ids): drafts.filter { !$0.isConfirmed && !ids.contains($0.id) }
+    }
   }
 
-  @inlinable
-  mutating func retire() {
-    retired.append(base)
-    retiredDrafts += drafts
-    base = nil
+  /// Replaces the value below the drafts.
+  ///
+  /// - Parameters:
+  ///   - base: The new value.
+  ///   - results: The results of the changes of ``changes(above:)``.
+  ///   - arrival: The way in which it has arrived.
+  /// - Returns: The value in memory, and whether the confirmed value is another one than `base`.
+  @usableFromInline
+  mutating func replace(
+    with base: Weighed,
+    results: [Weighed],
+    _ arrival: Arrival
+  ) -> (value: Weighed, changesBase: Bool) {
+    version += 1
+    if case .stored(let ids) = arrival { displaced.subtract(ids) }
+    var kept = kept(above: arrival)
+    retire()
+    for index in kept.indices {
+      kept[index].result = results[index]
+      kept[index].isOvertaken = true
+      kept[index].isLate = false
+    }
+    values = [base]
+    drafts = kept
+    retireLate()
+    return (results.last ?? base, settle())
+  }
+
+  /// Records that the value has left memory; a later value goes below the drafts.
+  @usableFromInline
+  mutating func removeValue() {
+    version += 1
+    var kept = drafts
+    retire()
+    for index in kept.indices {
+      kept[index].result = nil
+      kept[index].isOvertaken = true
+    }
+    drafts = kept
+  }
+
+  /// Removes all drafts, because the value was cleared.
+  @usableFromInline
+  mutating func clear() {
+    version += 1
+    displaced.formUnion(drafts.lazy.filter { !$0.isConfirmed }.map(\.id))
+    retire()
+    retireLate()
+  }
+
+  /// Records that the running fetch has ended, or is not used.
+  @usableFromInline
+  mutating func endFetch() {
+    retireLate()
+    for index in drafts.indices { drafts[index].isLate = false }
+  }
+
+  private mutating func retireLate() {
+    if late.isEmpty { return }
+    retired.append(([], late))
+    late = []
+  }
+
+  private mutating func retire() {
+    if !values.isEmpty || !drafts.isEmpty { retired.append((values, drafts)) }
+    values = []
     drafts = []
+    absorbed = 0
   }
 
   // MARK: - Changing the value
 
   /// Records a change of the value that is confirmed and cannot be reapplied.
-  @inlinable
-  mutating func overlay(_ result: Value) {
+  ///
+  /// - Parameters:
+  ///   - new: The values of the ``basis`` after the change, including its drafts if these become part of the values.
+  ///   - results: The results of the drafts above, if these do not.
+  @usableFromInline
+  mutating func change(to new: [Weighed], results: [Weighed]) {
     version += 1
-    guard !drafts.isEmpty else { return }
-    drafts.append(Draft(id: 0, change: nil, result: result, phase: .confirmed))
+    endFetch()
+    guard !values.isEmpty else { return }
+    retired.append((values, drafts))
+    values = new
+    if results.isEmpty {
+      drafts.removeAll(where: \.isConfirmed)
+      for index in drafts.indices { drafts[index].result = nil }
+      absorbed = drafts.count
+    } else {
+      for (offset, result) in results.enumerated() { drafts[absorbed + offset].result = result }
+    }
   }
 
   /// Records an optimistic change of the value.
   ///
   /// - Parameters:
-  ///   - id: The number of the update, which is not zero.
+  ///   - id: The number of the update.
   ///   - change: The change.
   ///   - old: The value before it.
   ///   - result: The value after it.
-  @inlinable
-  mutating func draft(_ id: UInt64, _ change: Change, of old: Value, result: Value) {
+  @usableFromInline
+  mutating func draft(_ id: UInt64, _ change: Change, of old: Weighed, result: Weighed) {
     version += 1
-    if drafts.isEmpty { base = old }
-    drafts.append(Draft(id: id, change: change, result: result, phase: .pending))
+    endFetch()
+    if drafts.isEmpty { values = [old] }
+    drafts.append(Draft(id: id, change: change, result: result))
   }
 
   /// Records an optimistic update that begins without a value.
-  @inlinable
-  mutating func beginWithoutValue(_ id: UInt64) {
-    displaced.insert(id)
+  @usableFromInline
+  mutating func beginWithoutValue(_ id: UInt64, _ change: Change) {
+    var draft = Draft(id: id, change: change, result: nil)
+    draft.isOvertaken = true
+    drafts.append(draft)
   }
 
   /// Ends an optimistic update that has succeeded.
-  @inlinable
-  mutating func confirm(_ id: UInt64) -> Confirmation {
-    if displaced.remove(id) != nil { return .refreshes }
-    guard let index = drafts.firstIndex(where: { $0.id == id }) else { return .nothing }
-    drafts[index].phase = .confirmed
-    return settle() ? .changesBase : .nothing
+  ///
+  /// - Parameters:
+  ///   - id: The number of the update.
+  ///   - isBeingFetched: Whether a fetch is running that has begun before.
+  /// - Returns: The consequence.
+  @usableFromInline
+  mutating func confirm(_ id: UInt64, isBeingFetched: Bool) -> Confirmation {
+    if displaced.remove(id) != nil { return Confirmation(refreshes: true) }
+    guard let index = drafts.firstIndex(where: { $0.id == id }) else { return Confirmation() }
+    version += 1
+    drafts[index].isConfirmed = true
+    drafts[index].isLate = isBeingFetched
+    let refreshes = drafts[index].isOvertaken
+    guard !values.isEmpty else {
+      _ = dropConfirmed()
+      return Confirmation(refreshes: true)
+    }
+    guard index < absorbed else {
+      return Confirmation(changesBase: settle(), refreshes: refreshes)
+    }
+    resolve(index, isKept: true)
+    if isBeingFetched { late.append(drafts[index]) }
+    retired.append(([], [drafts.remove(at: index)]))
+    _ = settle()
+    return Confirmation(changesBase: true, refreshes: refreshes)
   }
 
   /// Ends an optimistic update that has failed, or returns the changes to reapply first.
-  @inlinable
+  @usableFromInline
   mutating func revert(_ id: UInt64) -> Reversal {
     if displaced.remove(id) != nil { return .nothing }
     guard let index = drafts.firstIndex(where: { $0.id == id }) else { return .nothing }
-    let later = drafts[(index + 1)...]
-    guard let below = index > 0 ? drafts[index - 1].result : base,
-      later.allSatisfy({ $0.change != nil })
-    else {
-      drafts[index].phase = .failed
-      return .refreshes
+    guard !values.isEmpty else {
+      version += 1
+      retired.append(([], [drafts.remove(at: index)]))
+      return dropConfirmed() ? .refreshes : .nothing
     }
-    return .reapplies(to: below, changes: later.compactMap(\.change), version: version)
+    let first = max(index + 1, absorbed)
+    let changes = drafts[first...].map(\.change)
+    let below: Weighed?
+    if index < absorbed {
+      // The last value that does not contain the draft.
+      below = values[values.count - 1 - (1 << index)]
+    } else {
+      below = index > absorbed ? drafts[index - 1].result : values.last
+    }
+    guard let below else { return .nothing }
+    return .reapplies(to: below, changes: changes, version: version)
   }
 
   /// Removes a draft whose update has failed.
   ///
   /// - Parameters:
   ///   - id: The number of the update.
+  ///   - below: The value below it, with its cost if it is now the one in memory.
   ///   - results: The results of the drafts above it without it.
   ///   - version: The version that they were computed from.
-  /// - Returns: The new value in memory, and whether the base has changed to one that no cacher has; `nil` if the
-  ///   results were computed from another version.
-  @inlinable
+  /// - Returns: The consequence; `nil` if the results were computed from another version.
+  @usableFromInline
   mutating func remove(
     _ id: UInt64,
-    results: [Value],
+    below: Weighed,
+    results: [Weighed],
     version: UInt64
-  ) -> (value: Value, changesBase: Bool)? {
+  ) -> Removal? {
     guard version == self.version, let index = drafts.firstIndex(where: { $0.id == id }) else {
       return nil
     }
     self.version += 1
-    retiredDrafts.append(drafts.remove(at: index))
-    for (offset, result) in results.enumerated() {
-      retired.append(drafts[index + offset].result)
-      drafts[index + offset].result = result
+    retired.append((values, drafts))
+    let isAbsorbed = index < absorbed
+    if isAbsorbed {
+      resolve(index, isKept: false)
+      values[values.count - 1] = below
+    } else if index == absorbed {
+      values[values.count - 1] = below
+    } else {
+      drafts[index - 1].result = below
     }
-    let value = drafts.last?.result ?? base
-    let changesBase = settle()
-    return value.map { ($0, changesBase) }
+    drafts.remove(at: index)
+    let first = max(index, absorbed)
+    for (offset, result) in results.enumerated() { drafts[first + offset].result = result }
+    let value = (results.last ?? below).value
+    return Removal(value: value, changesBase: settle(), refreshes: isAbsorbed)
   }
 
-  /// Replaces the base with the confirmed drafts that have no other draft below them.
+  /// Keeps the values with or without a draft that is part of them.
+  private mutating func resolve(_ index: Int, isKept: Bool) {
+    let kept = values.indices.filter { ($0 >> index & 1 == 1) == isKept }
+    retired.append((values, []))
+    values = kept.map { values[$0] }
+    absorbed -= 1
+  }
+
+  /// Makes the confirmed drafts that have no other draft below them the confirmed value.
   ///
   /// - Returns: Whether there were any.
-  @inlinable
-  mutating func settle() -> Bool {
+  private mutating func settle() -> Bool {
     var isChanged = false
-    while let first = drafts.first, first.phase == .confirmed {
-      retired.append(base)
-      base = first.result
-      retiredDrafts.append(drafts.removeFirst())
+    while absorbed == 0, let first = drafts.first, first.isConfirmed, let result = first.result {
+      retired.append((values, [first]))
+      values = [result]
+      if first.isLate { late.append(first) }
+      drafts.removeFirst()
       isChanged = true
     }
     if drafts.isEmpty {
-      retired.append(base)
-      base = nil
+      retired.append((values, []))
+      values = []
+    }
+    return isChanged
+  }
+
+  /// Removes the confirmed drafts that have no other draft below them, without a value.
+  ///
+  /// - Returns: Whether there were any.
+  private mutating func dropConfirmed() -> Bool {
+    var isChanged = false
+    while let first = drafts.first, first.isConfirmed {
+      if first.isLate { late.append(first) }
+      retired.append(([], [drafts.removeFirst()]))
+      isChanged = true
     }
     return isChanged
   }

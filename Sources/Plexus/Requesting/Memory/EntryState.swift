@@ -60,6 +60,15 @@ struct EntryState: Sendable {
     }
   }
 
+  /// Whether a flight is running whose fetch has begun.
+  @usableFromInline var isFetching: Bool {
+    switch box {
+    case .empty, .waiting: false
+    case .running: true
+    case .full(let details): details.running?.hasDeparted == true
+    }
+  }
+
   /// The running flight, if it is in the details.
   @usableFromInline var detailed: Flight? {
     if case .full(let details) = box { details.running?.flight } else { nil }
@@ -331,6 +340,20 @@ extension EntryState {
       unserved = .earlier(unserved, .earlier(running.serves, running.unserved))
     }
     self.details = Details(terms: details.terms, ownDeadline: details.ownDeadline)
+  }
+
+  /// Records that the value is no longer the one that the origin sent.
+  @usableFromInline
+  mutating func removeValidator() {
+    if case .full(let details) = box, details.validator != nil { self.details.validator = nil }
+  }
+
+  /// Lets requests wait for the running flight, as after a refresh that it serves.
+  @usableFromInline
+  mutating func awaitRenewal(at now: Nanoseconds) {
+    guard now < deadline else { return }
+    details.ownDeadline = ownDeadline
+    deadline = now
   }
 
   /// Makes the value stale from a moment on, because its time to idle is over.

@@ -165,6 +165,16 @@ struct S3FIFO: Sendable {
     newcomer = (index, destination)
   }
 
+  /// Returns the cost of the value of an entry.
+  @usableFromInline
+  func cost(at index: Int) -> Int { nodes[index].cost }
+
+  /// Records the cost of a new value of an entry that does not count towards the limit at present.
+  @usableFromInline
+  mutating func setCost(_ cost: Int, at index: Int) {
+    nodes[index].cost = cost
+  }
+
   /// Removes an entry from its queue, because it has lost its value for another reason than the limit.
   @usableFromInline
   mutating func discard(_ index: Int) {

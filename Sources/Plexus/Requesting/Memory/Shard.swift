@@ -168,7 +168,7 @@ struct Shard<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   mutating func remove(at index: Int) -> Table.Entry {
     if hasValue(index) {
       valueCount &-= 1
-      if hasEdits { noteChange(of: index) }
+      if hasEdits { noteRemoval(of: index) }
     }
     if let extras {
       extras.eviction?.remove(at: index)
@@ -183,7 +183,7 @@ struct Shard<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   @inlinable
   mutating func removeAll() -> ContiguousArray<Table.Entry> {
     valueCount = 0
-    if hasEdits { noteChanges() }
+    if hasEdits { changeEdits { $0.removeValue() } }
     if let extras {
       extras.eviction?.removeAll()
       if extras.tagIndex != nil { extras.tagIndex = TagIndex() }
@@ -208,17 +208,18 @@ struct Shard<Key: Hashable & Sendable, Value: Sendable>: Sendable {
 
   /// Replaces or removes the value at an index.
   ///
+  /// A new value goes below the drafts of its key by ``putBelowDrafts(_:_:_:_:_:)``.
+  ///
   /// - Parameters:
   ///   - value: The value.
   ///   - index: The index.
-  ///   - isEdit: Whether it is the result of an update, which informs the other updates itself.
   /// - Returns: The old value, to be released with no lock held.
   @inlinable
-  mutating func setValue(_ value: Value?, at index: Int, isEdit: Bool = false) -> Value? {
+  mutating func setValue(_ value: Value?, at index: Int) -> Value? {
     valueCount &+= (value == nil ? 0 : 1) &- (hasValue(index) ? 1 : 0)
+    if value == nil, hasEdits { noteRemoval(of: index) }
     var old = value
     swap(&old, &keys.entries[index].element.value)
-    if !isEdit, hasEdits { noteChange(of: index) }
     return old
   }
 
@@ -235,57 +236,6 @@ struct Shard<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   mutating func expireIdle(_ index: Int, at now: Nanoseconds) {
     guard let deadline = extras?.idleTimes?.deadline(of: index), now >= deadline else { return }
     keys.entries[index].element.state.expire(at: deadline)
-  }
-
-  /// Informs the updates of a value that it has been replaced or removed.
-  @inlinable
-  mutating func noteChange(of index: Int) {
-    let entry = keys.entries[index]
-    guard let extras, let place = extras.edits.index(of: entry.key, hash: entry.hash) else {
-      return
-    }
-    extras.edits.entries[place].element.displace()
-  }
-
-  /// Informs all updates that the values have been removed.
-  @usableFromInline
-  @inline(never)
-  mutating func noteChanges() {
-    guard let extras else { return }
-    for index in extras.edits.entries.indices { extras.edits.entries[index].element.displace() }
-  }
-
-  /// Removes the states that no update needs anymore.
-  @inlinable
-  mutating func sweepEdits(_ effects: inout Effects) {
-    guard let extras else { return }
-    for index in extras.edits.entries.indices.reversed()
-    where extras.edits.entries[index].element.isEmpty {
-      effects.release(extras.edits.remove(at: index))
-    }
-  }
-
-  /// Returns a copy of the confirmed value at an index, with its metadata.
-  @usableFromInline
-  func confirmedCopy(_ index: Int) -> ValueOutcome<Value>? {
-    guard let base = base(of: keys.entries[index].key, hash: keys.entries[index].hash) else {
-      return copy(index)
-    }
-    let copy = ValueOutcome(base)
-    keys.entries[index].element.state.describe(copy)
-    return copy
-  }
-
-  /// Returns the confirmed value of a key, if the one in memory is not confirmed.
-  @inlinable
-  func base(of key: Key, hash: UInt64) -> Value? {
-    extras.flatMap { Self.base(of: key, hash: hash, in: $0.edits) }
-  }
-
-  /// Returns the confirmed value of a key, if the one in memory is not confirmed.
-  @inlinable
-  static func base(of key: Key, hash: UInt64, in edits: KeyTable<Key, Edits>) -> Value? {
-    edits.index(of: key, hash: hash).flatMap { edits.entries[$0].element.base }
   }
 
   /// Returns a copy of the value at an index, with its metadata.
@@ -365,7 +315,11 @@ struct Shard<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     _ effects: inout Effects,
     in engine: CacheEngine
   ) {
-    guard let extras, let limit = extras.eviction?.limit, !isLive(index) else { return }
+    guard let extras, let limit = extras.eviction?.limit else { return }
+    guard !isLive(index) else {
+      extras.eviction?.setCost(cost, at: index)
+      return
+    }
     guard cost <= limit else { return evict(index, &evicted, &effects) }
     extras.eviction?.keep(index, hash: keys.entries[index].hash, cost: cost)
     while let victim = nextVictim() {
@@ -507,7 +461,8 @@ struct Shard<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     isBulk: Bool,
     _ effects: inout Effects
   ) {
-    flight.previous = copy(index)
+    // A value that was not modified since is the confirmed one.
+    flight.previous = hasEdits ? confirmedCopy(index) : copy(index)
     if let pendingWrites = extras?.pendingWrites {
       flight.readsFirst =
         pendingWrites.isShared || flight.previous == nil && pendingWrites.isReadFirst

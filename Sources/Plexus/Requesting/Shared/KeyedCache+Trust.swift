@@ -98,6 +98,7 @@ extension KeyedCache {
     invalidate(state, &effects)
     effects.release(state)
     shard[index].state.cutOff(hasValue: shard.hasValue(index))
+    if shard.hasEdits { shard.endFetch(index, &effects) }
     shard.publish(index, &effects)
     shard.removeIfEmpty(index, &effects)
   }

@@ -1,0 +1,205 @@
+/// The drafts that a new value goes below.
+@usableFromInline
+final class DraftStack<Value: Sendable>: Sendable {
+  @usableFromInline typealias Change = @Sendable (inout Value) -> Void
+  @usableFromInline typealias Weighed = EditState<Value, Change>.Weighed
+
+  /// The version of the updates that the changes belong to.
+  @usableFromInline let version: UInt64
+  /// The changes to reapply.
+  @usableFromInline let changes: [Change]
+  /// The new value, once the changes have been reapplied to it.
+  @usableFromInline let base: Weighed?
+  @usableFromInline let results: [Weighed]
+
+  @inlinable
+  init(version: UInt64, changes: [Change], base: Weighed? = nil, results: [Weighed] = []) {
+    self.version = version
+    self.changes = changes
+    self.base = base
+    self.results = results
+  }
+}
+
+/// The task-local context of commits.
+@usableFromInline
+enum OptimisticCommit: Sendable {
+  /// The updates whose commits the task runs: what they store is newer than their drafts.
+  @usableFromInline static let local = TaskLocal<[UInt64]>(wrappedValue: [])
+
+  @usableFromInline static var ids: [UInt64] { local.get() }
+}
+
+// MARK: - New values
+
+extension Shard {
+  /// Returns the drafts to reapply to a new value, unless that has been done.
+  ///
+  /// - Parameters:
+  ///   - key: The key.
+  ///   - hash: Its hash.
+  ///   - arrival: The way in which the value has arrived.
+  ///   - stack: The drafts that were reapplied to it.
+  /// - Returns: The drafts, with their version.
+  @usableFromInline
+  @inline(never)
+  func missingDrafts(
+    of key: Key,
+    _ hash: UInt64,
+    above arrival: Edits.Arrival,
+    _ stack: DraftStack<Value>?
+  ) -> DraftStack<Value>? {
+    guard let extras, let place = extras.edits.index(of: key, hash: hash) else { return nil }
+    let edits = extras.edits.entries[place].element
+    if stack?.version == edits.version { return nil }
+    let changes = edits.changes(above: arrival)
+    return changes.isEmpty ? nil : DraftStack(version: edits.version, changes: changes)
+  }
+
+  /// Puts a new value in memory below the drafts of its key, so that they stay visible.
+  ///
+  /// - Parameters:
+  ///   - index: The index of the value.
+  ///   - arrival: The way in which it has arrived.
+  ///   - stack: The drafts that were reapplied to it, if there are any.
+  ///   - cost: The cost of the value, which is replaced by that of the visible one.
+  ///   - effects: Receives the work that remains.
+  /// - Returns: Whether the confirmed value is another one than the new value.
+  @usableFromInline
+  @inline(never)
+  mutating func putBelowDrafts(
+    _ index: Int,
+    _ arrival: Edits.Arrival,
+    _ stack: DraftStack<Value>?,
+    _ cost: inout Int,
+    _ effects: inout Effects
+  ) -> Bool {
+    let entry = keys.entries[index]
+    guard let extras, let value = entry.element.value,
+      let place = extras.edits.index(of: entry.key, hash: entry.hash)
+    else { return false }
+    let isCurrent = stack?.version == extras.edits.entries[place].element.version
+    let top = extras.edits.entries[place].element.replace(
+      with: Edits.Weighed(value, cost: cost),
+      results: isCurrent ? stack?.results ?? [] : [],
+      arrival
+    )
+    cost = top.value.cost ?? cost
+    effects.release(setValue(top.value.value, at: index))
+    sweepEdits(&effects)
+    return top.changesBase
+  }
+
+  // MARK: - The states of updates
+
+  /// Changes the updates of a key.
+  @inlinable
+  mutating func withEdits<Result>(
+    of key: Key,
+    hash: UInt64,
+    _ body: (inout Edits) -> Result
+  ) -> Result {
+    let extras = makeExtras()
+    let index =
+      extras.edits.index(of: key, hash: hash)
+      ?? extras.edits.insert(Edits(), for: key, hash: hash)
+    return body(&extras.edits.entries[index].element)
+  }
+
+  /// Changes the updates of all keys.
+  @usableFromInline
+  @inline(never)
+  mutating func changeEdits(_ body: (inout Edits) -> Void) {
+    guard let extras else { return }
+    for index in extras.edits.entries.indices { body(&extras.edits.entries[index].element) }
+  }
+
+  /// Informs the updates of a value that it has left memory.
+  @usableFromInline
+  @inline(never)
+  mutating func noteRemoval(of index: Int) {
+    let entry = keys.entries[index]
+    guard let extras, let place = extras.edits.index(of: entry.key, hash: entry.hash) else {
+      return
+    }
+    extras.edits.entries[place].element.removeValue()
+  }
+
+  /// Informs the updates of a key that the key is cleared.
+  @usableFromInline
+  @inline(never)
+  mutating func clearEdits(of key: Key, _ hash: UInt64, _ effects: inout Effects) {
+    if let extras, let place = extras.edits.index(of: key, hash: hash) {
+      extras.edits.entries[place].element.clear()
+    }
+    sweepEdits(&effects)
+  }
+
+  /// Informs the updates of a value that its running fetch has ended, or is not used.
+  @usableFromInline
+  @inline(never)
+  mutating func endFetch(_ index: Int, _ effects: inout Effects) {
+    let entry = keys.entries[index]
+    if let extras, let place = extras.edits.index(of: entry.key, hash: entry.hash) {
+      extras.edits.entries[place].element.endFetch()
+    }
+    sweepEdits(&effects)
+  }
+
+  /// Removes the states that no update needs anymore, and the objects that were replaced.
+  @usableFromInline
+  @inline(never)
+  mutating func sweepEdits(_ effects: inout Effects) {
+    guard let extras else { return }
+    for index in extras.edits.entries.indices.reversed() {
+      if extras.edits.entries[index].element.isEmpty {
+        effects.release(extras.edits.remove(at: index))
+      } else if let retired = extras.edits.entries[index].element.takeRetired() {
+        effects.release(retired)
+      }
+    }
+  }
+
+  /// Records that an update has computed a value.
+  ///
+  /// - Returns: Whether the value in memory is still the one of that version.
+  @inlinable
+  mutating func endEdit(
+    of key: Key,
+    hash: UInt64,
+    _ version: UInt64,
+    _ effects: inout Effects
+  ) -> Bool {
+    guard let extras, let index = extras.edits.index(of: key, hash: hash) else { return false }
+    let isCurrent = extras.edits.entries[index].element.end(version)
+    if extras.edits.entries[index].element.isEmpty {
+      effects.release(extras.edits.remove(at: index))
+    }
+    return isCurrent
+  }
+
+  // MARK: - Confirmed values
+
+  /// Returns a copy of the confirmed value at an index, with its metadata.
+  @usableFromInline
+  func confirmedCopy(_ index: Int) -> ValueOutcome<Value>? {
+    guard let base = base(of: keys.entries[index].key, hash: keys.entries[index].hash) else {
+      return copy(index)
+    }
+    let copy = ValueOutcome(base)
+    keys.entries[index].element.state.describe(copy)
+    return copy
+  }
+
+  /// Returns the confirmed value of a key, if the one in memory is not confirmed.
+  @inlinable
+  func base(of key: Key, hash: UInt64) -> Value? {
+    extras.flatMap { Self.base(of: key, hash: hash, in: $0.edits) }
+  }
+
+  /// Returns the confirmed value of a key, if the one in memory is not confirmed.
+  @inlinable
+  static func base(of key: Key, hash: UInt64, in edits: KeyTable<Key, Edits>) -> Value? {
+    edits.index(of: key, hash: hash).flatMap { edits.entries[$0].element.base }
+  }
+}

@@ -1,0 +1,247 @@
+import Plexus
+import PlexusTesting
+import TestSupport
+import Testing
+
+@Suite(.fewAtOnce, .timeLimit(.minutes(1))) struct `A change that is not committed yet` {
+  let clock = ManualClock()
+  let policy = CachePolicy(timeToLive: .seconds(60))
+
+  /// An update that adds a number, and whose commit waits at a gate and can fail.
+  private func update(
+    _ cache: CacheUnderTest<[Int]>,
+    adding number: Int,
+    _ gate: Gate,
+    fails: Bool = false
+  ) -> Task<Void, any Error> {
+    begin {
+      try await cache.update(optimistically: { $0.append(number) }) {
+        try await gate.wait()
+        if fails { throw Broken() }
+      }
+    }
+  }
+
+  private func cache(_ kind: CacheKind) -> CacheUnderTest<[Int]> {
+    let cache = kind.make([Int].self, policy: policy, clock: clock) { [99] }
+    cache.store([])
+    return cache
+  }
+
+  /// The values of the states of a stream, without repetitions, up to some value.
+  private func values(
+    of states: AsyncStream<LoadState<[Int]>>,
+    upTo last: [Int]
+  ) async -> [[Int]] {
+    var values: [[Int]] = []
+    for await state in states {
+      guard let value = state.value else { continue }
+      if values.last != value { values.append(value) }
+      if value == last, !state.isLoading { break }
+    }
+    return values
+  }
+
+  @Test(arguments: CacheKind.allCases)
+  func `does not flicker while polls end that began before it was committed`(
+    kind: CacheKind
+  ) async throws {
+    let origin = Guarded([1])
+    let fetching = Gate()
+    let cache = kind.make([Int].self, policy: policy, clock: clock) {
+      let value = origin.withLock { $0 }
+      try await fetching.wait()
+      return value
+    }
+    cache.store([1])
+    let states = cache.subscribe()
+    let gate = Gate()
+    let task = update(cache, adding: 2, gate)
+    // One poll ends before the commit, the other one after it.
+    let polls = [cache.refresh(), cache.refresh()]
+    let first = begin { try await polls[0].request() }
+    await fetching.arrivals(1)
+    fetching.admit()
+    #expect(try await first.value == [1])
+    let poll = cache.refresh()
+    let second = begin { try await poll.request() }
+    await fetching.arrivals(2)
+    gate.open()
+    try await task.value
+    #expect(cache.cachedValue == [1, 2])
+    origin.withLock { $0 = [1, 2, 3] }
+    fetching.open()
+    #expect(try await second.value == [1])
+    #expect(await values(of: states, upTo: [1, 2, 3]) == [[1], [1, 2], [1, 2, 3]])
+  }
+
+  @Test(arguments: CacheKind.allCases)
+  func `without a value is seen on the first one that arrives before it is committed`(
+    kind: CacheKind
+  ) async throws {
+    let origin = Guarded([1])
+    let fetching = Gate()
+    let cache = kind.make([Int].self, policy: policy, clock: clock) {
+      let value = origin.withLock { $0 }
+      try await fetching.wait()
+      return value
+    }
+    let states = cache.subscribe()
+    let caller = begin { try await cache.request() }
+    await fetching.arrivals(1)
+    let gate = Gate()
+    let task = update(cache, adding: 2, gate)
+    fetching.open()
+    #expect(try await caller.value == [1])
+    #expect(cache.cachedValue == [1, 2])
+    origin.withLock { $0 = [1, 2, 3] }
+    gate.open()
+    try await task.value
+    #expect(await values(of: states, upTo: [1, 2, 3]) == [[1, 2], [1, 2, 3]])
+  }
+
+  @Test(arguments: CacheKind.allCases)
+  func `stays on top of a value that is stored, and begins one fetch when it is committed`(
+    kind: CacheKind
+  ) async throws {
+    let fetching = Gate()
+    let cache = kind.make([Int].self, policy: policy, clock: clock) {
+      try await fetching.wait()
+      return [5, 1]
+    }
+    cache.store([])
+    let states = cache.subscribe()
+    let gates = [Gate(), Gate()]
+    let first = update(cache, adding: 1, gates[0])
+    let second = update(cache, adding: 2, gates[1], fails: true)
+    cache.store([5])
+    #expect(cache.cachedValue == [5, 1, 2])
+    gates[1].open()
+    _ = await second.result
+    #expect(cache.cachedValue == [5, 1])
+    #expect(cache.statistics.fetches == 0)
+    gates[0].open()
+    try await first.value
+    await fetching.arrivals(1)
+    #expect(cache.cachedValue == [5, 1])
+    fetching.open()
+    #expect(try await cache.request() == [5, 1])
+    #expect(cache.statistics.fetches == 1)
+    cache.store([0])
+    #expect(await values(of: states, upTo: [0]) == [[], [1], [1, 2], [5, 1, 2], [5, 1], [0]])
+  }
+
+  @Test(arguments: CacheKind.allCases)
+  func `does not satisfy a refresh by being taken back`(kind: CacheKind) async throws {
+    let cache = cache(kind)
+    let gate = Gate()
+    let task = update(cache, adding: 1, gate, fails: true)
+    let refreshed = cache.refresh()
+    gate.open()
+    _ = await task.result
+    #expect(cache.cachedValue == [])
+    #expect(try await refreshed.request() == [99])
+  }
+
+  @Test(arguments: [true, false])
+  func `that fails under an update leaves what is written and shown the same`(
+    isFlushedBefore: Bool
+  ) async throws {
+    let cacher = ControlledCacher<[Int]>()
+    let map = MultiplexerMap<Int, [Int]>(policy: policy, cacher: cacher, clock: clock) { [$0] }
+    map.store([0], for: 7)
+    try await map.flush()
+    let gate = Gate()
+    let task = begin {
+      try await map.update(7, optimistically: { $0.append(1) }) {
+        try await gate.wait()
+        throw Broken()
+      }
+    }
+    #expect(map.update(7) { $0.append(2) } == [0, 1, 2])
+    if isFlushedBefore {
+      try await map.flush()
+      #expect(cacher.value("7") == [0, 2], "the update is confirmed, the draft is not")
+    }
+    gate.open()
+    await #expect(throws: Broken.self) { try await task.value }
+    #expect(map.cachedValue(7) == [0, 2])
+    try await map.flush()
+    #expect(cacher.value("7") == [0, 2])
+  }
+
+  @Test func `under an update is written with it when it leaves memory, unless it has failed`()
+    async throws
+  {
+    for fails in [true, false] {
+      let cacher = ControlledCacher<[Int]>()
+      let map = MultiplexerMap<Int, [Int]>(
+        policy: policy,
+        capacity: .count(1),
+        cacher: cacher,
+        clock: clock
+      ) { [$0] }
+      map.store([0], for: 7)
+      let gate = Gate()
+      let task = begin {
+        try await map.update(7, optimistically: { $0.append(1) }) {
+          try await gate.wait()
+          if fails { throw Broken() }
+        }
+      }
+      map.update(7) { $0.append(2) }
+      gate.open()
+      _ = await task.result
+      map.store([], for: 8)
+      #expect(map.keys == [8])
+      try await map.flush()
+      #expect(cacher.value("7") == (fails ? [0, 2] : [0, 1, 2]))
+    }
+  }
+
+  @Test func `is not part of the value that an origin confirms as unchanged`() async throws {
+    let map = MultiplexerMap<Int, [Int]>(policy: policy, clock: clock) {
+      (_: Int, context: FetchContext<[Int]>) in
+      #expect(context.previousValue == [0])
+      return .notModified()
+    }
+    map.store([0], for: 7)
+    let gate = Gate()
+    let task = begin {
+      try await map.update(7, optimistically: { $0.append(1) }) {
+        try await gate.wait()
+        throw Broken()
+      }
+    }
+    #expect(try await map.refresh(7).request(7) == [0])
+    #expect(map.cachedValue(7) == [0, 1])
+    gate.open()
+    _ = await task.result
+    #expect(map.cachedValue(7) == [0])
+  }
+
+  @Test func `stays on top of a value that is read from the cacher`() async throws {
+    let cacher = ControlledCacher<[Int]>()
+    let map = MultiplexerMap<Int, [Int]>(
+      policy: CachePolicy(cacherRead: .beforeFetch),
+      cacher: cacher,
+      clock: clock
+    ) { [$0] }
+    map.store([0], for: 7)
+    try await map.flush()
+    let gate = Gate()
+    let task = begin {
+      try await map.update(7, optimistically: { $0.append(1) }) {
+        try await gate.wait()
+        throw Broken()
+      }
+    }
+    map.clearMemory(7)
+    #expect(try await map.request(7) == [0])
+    #expect(map.cachedValue(7) == [0, 1])
+    gate.open()
+    _ = await task.result
+    #expect(map.cachedValue(7) == [0])
+    #expect(map.statistics.fetches == 0)
+  }
+}
