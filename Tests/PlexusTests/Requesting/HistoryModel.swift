@@ -240,7 +240,8 @@ struct HistoryModel {
     guard isFetched else { return }
     // Requests wait for the fetch that begins now.
     begin(inBackground: true)
-    value?.deadline = min(now, value?.deadline ?? now)
+    let deadline = value?.deadline ?? now
+    value?.deadline = min(now, deadline)
   }
 
   private mutating func change(to content: Int) {
