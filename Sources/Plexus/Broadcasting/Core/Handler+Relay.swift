@@ -61,8 +61,9 @@ extension Handler {
       former.source?.cancel()
     }
 
-    func call(_ box: AnyBox, _ sequence: Int, in queue: HandlerQueue) {
-      if let receiver = state.withLock({ $0.receiver }) { hub.send(box, to: receiver) }
+    func call(_ item: HandlerQueue.Item, isWanted: Bool, in queue: HandlerQueue) {
+      guard isWanted, let receiver = state.withLock({ $0.receiver }) else { return }
+      hub.send(item.box, to: receiver)
     }
 
     func note() {}
