@@ -10,7 +10,7 @@ import FoundationNetworking
 #endif
 
 /// Accounts that change between a request and its answer.
-@Suite(.fewAtOnce, .timeLimit(.minutes(20)))
+@Suite(.fewAtOnce)
 struct `The answer for one account` {
   private let clock = ManualClock()
   private let jar = HTTPCookieJar()

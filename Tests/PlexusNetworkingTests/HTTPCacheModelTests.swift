@@ -13,7 +13,7 @@ import FoundationNetworking
 ///
 /// Requests of two accounts and of several variants are answered in any order, with any date and directives; attempts
 /// fail, accounts change meanwhile, and changes invalidate.
-@Suite(.fewAtOnce, .timeLimit(.minutes(20)))
+@Suite(.fewAtOnce)
 struct `A cache of HTTP beside a model` {
   @Test func `answers as RFC 9111 says in two thousand histories`() async throws {
     for seed in 0..<2_000 {
@@ -134,7 +134,7 @@ private final class HTTPHistory {
     var sent: HeldTransport.Exchange?
     /// When it was sent.
     var time = 0
-    /// How many changes there had been when its fetch began.
+    /// The number of changes that there had been when its fetch began.
     var era = 0
   }
 
@@ -231,7 +231,7 @@ private final class HTTPHistory {
       throw Broken(promise: "\(text) is used, and \(newer.text) is more recent")
     }
     if isSent {
-      // It stands in for a server that cannot be reached.
+      // It replaces a server that cannot be reached.
       if best.forbidsStale, now >= best.end { throw Broken(promise: "a value must be revalidated") }
     } else if now >= best.end || pending.asked.isReload {
       throw Broken(promise: "a stale value is used")

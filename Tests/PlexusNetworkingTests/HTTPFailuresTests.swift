@@ -10,7 +10,7 @@ import FoundationNetworking
 #endif
 
 /// Error statuses whose server says how long they are fresh.
-@Suite(.fewAtOnce, .timeLimit(.minutes(20)))
+@Suite(.fewAtOnce)
 struct `A failure that is fresh` {
   private let clock = ManualClock()
   private let answer = Guarded((status: 404, headers: ["Cache-Control": "max-age=60"]))

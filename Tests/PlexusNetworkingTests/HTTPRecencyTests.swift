@@ -10,7 +10,7 @@ import FoundationNetworking
 #endif
 
 /// Answers that arrive in another order than their server has made them.
-@Suite(.fewAtOnce, .timeLimit(.minutes(20)))
+@Suite(.fewAtOnce)
 struct `The most recent answer` {
   private let clock = ManualClock()
   private let gates = ["old": Gate(), "new": Gate()]

@@ -10,7 +10,7 @@ import FoundationNetworking
 #endif
 
 /// Calls whose error names what is wrong with them.
-@Suite(.fewAtOnce, .timeLimit(.minutes(20)))
+@Suite(.fewAtOnce)
 struct `A wrong call` {
   private func cache(_ rules: HTTPRules = .patient) -> HTTPCache<String> {
     let transport = ClosureTransport { _, request, receiver in try receiver.take(request, "text") }

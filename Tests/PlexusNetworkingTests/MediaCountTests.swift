@@ -10,7 +10,7 @@ import FoundationNetworking
 #endif
 
 /// The files that a loader counts, and the files on the disk.
-@Suite(.fewAtOnce, .timeLimit(.minutes(20)))
+@Suite(.fewAtOnce)
 struct `A media loader whose folder others change` {
   let folder = MediaTestFolder()
 

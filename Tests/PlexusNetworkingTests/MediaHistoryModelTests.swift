@@ -13,7 +13,7 @@ import FoundationNetworking
 
 /// Random histories of two loaders of one folder, which others change, compared with what is on the disk and with what
 /// the server has had.
-@Suite(.fewAtOnce, .timeLimit(.minutes(20)))
+@Suite(.fewAtOnce)
 struct `Histories of a folder of media` {
   @Test(arguments: 0..<8)
   func `lead to files that the server has had, are counted, and are not downloaded twice`(

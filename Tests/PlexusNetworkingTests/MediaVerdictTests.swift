@@ -10,7 +10,7 @@ import FoundationNetworking
 #endif
 
 /// Verdicts about a file, which can come after another file has taken its place.
-@Suite(.fewAtOnce, .timeLimit(.minutes(20)))
+@Suite(.fewAtOnce)
 struct `A verdict about an old version` {
   private struct Undecodable: Error {}
 

@@ -10,7 +10,7 @@ private struct Offline: ConnectivityFailure {
 }
 
 /// Two maps with one folder, in one process or in two.
-@Suite(.fewAtOnce, .serialized, .timeLimit(.minutes(10)))
+@Suite(.fewAtOnce, .serialized)
 struct `A value whose fetch began before a command of another instance` {
   enum Command: CaseIterable, Sendable {
     case clearTags, refreshTags, refreshKey, refreshAll

@@ -9,7 +9,7 @@ import Testing
 private let historyCount =
   ProcessInfo.processInfo.environment["PLEXUS_HISTORIES"].flatMap { Int($0) } ?? 2_400
 
-@Suite(.fewAtOnce, .timeLimit(.minutes(20)))
+@Suite(.fewAtOnce)
 struct `Any history of two maps with one cacher` {
   @Test(arguments: 0..<8)
   func `follows the order of fetches and commands, in memory`(part: Int) async throws {
@@ -62,7 +62,7 @@ private final class SharedRun {
   private final class Origin: Sendable {
     private let order: Guarded<Int>
     private let gate = Guarded<Gate?>(nil)
-    /// What has happened: fetches that have begun and requests that have ended.
+    /// The events: fetches that have begun and requests that have ended.
     let log = Log<String>()
 
     init(_ order: Guarded<Int>) {

@@ -5,7 +5,7 @@ import PlexusTesting
 import TestSupport
 import Testing
 
-@Suite(.fewAtOnce, .serialized, .timeLimit(.minutes(10)))
+@Suite(.fewAtOnce, .serialized)
 struct `The files of a cacher` {
   private let folder: TemporaryFolder
 
@@ -114,7 +114,7 @@ struct `The files of a cacher` {
   }
 }
 
-@Suite(.fewAtOnce, .serialized, .timeLimit(.minutes(10)))
+@Suite(.fewAtOnce, .serialized)
 struct `A folder that vanishes` {
   private let folder: TemporaryFolder
 

@@ -41,7 +41,7 @@ extension EventChannel {
 
     private struct Replayed: Sendable {
       let post: Int
-      /// How the event was retained, if its acceptance has ended that.
+      /// The former retention of the event, if its acceptance has ended it.
       let cleared: RetainedEvents<Element>.Cleared?
     }
 

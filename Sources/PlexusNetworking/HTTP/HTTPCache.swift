@@ -28,7 +28,7 @@ public import FoundationNetworking
 ///
 /// A value answers a request with the same URL and method, and with the same value in every header field that
 /// the `Vary` field of the answer has named. `Range` and conditions count as named, and so do credentials:
-/// `Authorization`, `Cookie`, the header fields of the transport, and those that ``HTTPRedirectRules/credentials``
+/// `Authorization`, `Cookie`, the header fields of the transport, and the fields that ``HTTPRedirectRules/credentials``
 /// names. A fragment does not count, nor does the spelling of scheme, host and default port, space between the parts of
 /// a field, the case of languages and codings, or the order of languages: their weights are their order.
 ///
@@ -46,8 +46,8 @@ public import FoundationNetworking
 ///
 /// The value of one account never answers for another. A request reads the cookies of the jar and the header fields of
 /// the transport once, when it is made; all its attempts and redirects, and a renewal that it begins, are sent with
-/// those. If another account signs in meanwhile, the callers get the answer for the account that they have asked for,
-/// and its value is kept for that account. If the jar was emptied, its cookies are not sent any more: the callers get
+/// those. If another account signs in meanwhile, the callers get the answer for the account of their request,
+/// and its value is kept for that account. If the jar was emptied, its cookies are no longer sent: the callers get
 /// ``HTTPRequestError/cookiesRemoved``. After redirects, the cookies for all origins on the way count. An answer to
 /// cookies that were set on its way is for its callers alone.
 ///

@@ -102,10 +102,10 @@ struct HTTPCacheKey: Hashable, Sendable, CustomStringConvertible {
       || directives["max-age"].map { HTTPFreshness.seconds($0) ?? 0 } == 0
   }
 
-  /// Whether the request wants no stored value of some age.
+  /// Whether the request limits the age of a stored value.
   var limitsAge: Bool { directives["max-age"] != nil || directives["min-fresh"] != nil }
 
-  /// Whether the request wants a stored value.
+  /// Whether a stored value can answer the request.
   ///
   /// - Parameters:
   ///   - age: Its age in seconds.
@@ -153,7 +153,7 @@ extension HTTPCacheState where URL == Foundation.URL, Key == HTTPCacheKey {
 }
 
 extension HTTPFetcher.Answer {
-  /// What a cache needs of it.
+  /// The facts that a cache needs.
   var terms: HTTPCacheState<URL, HTTPCacheKey>.Terms {
     HTTPCacheState.Terms(
       date: exchange.date,

@@ -118,7 +118,7 @@ struct HTTPCacheState<URL: Hashable & Sendable, Key: Hashable & Sendable>: Senda
   /// The request of the last answer for an entry.
   func answered(_ url: URL, _ key: Key) -> Key? { entries[url]?[key]?.answered }
 
-  /// What the answer of an entry has said about itself.
+  /// The terms of the answer of an entry.
   func terms(_ url: URL, _ key: Key) -> Terms { entries[url]?[key]?.terms ?? Terms() }
 
   /// The number of answers so far that callers of an entry have received and that are for other requests.
@@ -142,7 +142,7 @@ struct HTTPCacheState<URL: Hashable & Sendable, Key: Hashable & Sendable>: Senda
     entries[url]?[key]?.isRecent = true
   }
 
-  /// What an answer says about itself.
+  /// The facts that an answer states about itself.
   struct Terms: Sendable {
     /// When the server has made it, in seconds.
     var date: Int64 = 0

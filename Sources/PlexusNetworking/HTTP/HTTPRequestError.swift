@@ -1,7 +1,7 @@
 public import Foundation
 public import Plexus
 
-/// A request that cannot be sent or answered as it was asked for, whatever its server says.
+/// A request that cannot be sent or answered as it stands, regardless of the server.
 @nonexhaustive
 public enum HTTPRequestError: Error, Hashable, Sendable {
   /// The method is not one that asks for a value, `GET` or `HEAD`.

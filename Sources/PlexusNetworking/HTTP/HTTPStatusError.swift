@@ -41,7 +41,7 @@ public struct HTTPStatusError: Error, RetryAdvice, OriginFailure, Hashable {
   /// validators and no directives.
   public let allowsStaleValue: Bool
 
-  /// How long the server says that the answer is fresh; `nil` if it does not.
+  /// The time for which the answer is fresh according to the server; `nil` if it does not say.
   package let lifetime: Duration?
 
   /// Creates an error, for instance in a transport of your own.

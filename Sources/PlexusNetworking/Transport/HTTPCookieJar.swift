@@ -6,8 +6,8 @@ internal import PlexusSupport
 /// Give it to the ``HTTPRules`` of all requests of that user, and to no others. ``removeAll()`` forgets the
 /// cookies, for instance at sign-out.
 ///
-/// A request reads the jar once, when it is made: its retries and redirects are sent with the same cookies, and those
-/// that its own answers set. If the jar has other cookies for the URL by then, since another account has signed in,
+/// A request reads the jar once, when it is made: its retries and redirects are sent with the same cookies, and the
+/// cookies that its own answers set. If the jar has other cookies for the URL by then, since another account has signed in,
 /// the answer sets none in the jar.
 ///
 /// A cookie is sent to the host that has set it, and to the hosts below its `Domain`, which must contain a dot
@@ -36,7 +36,7 @@ public final class HTTPCookieJar: Sendable {
 
   /// Removes all cookies.
   ///
-  /// They are not sent any more: a request that waits for its next attempt, or is redirected, fails with
+  /// They are no longer sent: a request that waits for its next attempt, or is redirected, fails with
   /// ``HTTPRequestError/cookiesRemoved`` if it had any. An answer that is on its way sets none.
   public func removeAll() {
     state.withLock { $0 = (HTTPCookieState(), $0.era + 1) }

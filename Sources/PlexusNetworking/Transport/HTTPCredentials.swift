@@ -70,7 +70,7 @@ final class HTTPCredentials: Sendable {
     changed.state = own.withLock { $0 }
     let header = changed.header(for: url)
     let isSameEra = present.era == start.era
-    // The user of the cookies has signed out: they are not sent any more.
+    // The user of the cookies has signed out: they are no longer sent.
     guard isSameEra || header == nil else { throw HTTPRequestError.cookiesRemoved }
     return Sent(
       header: header,

@@ -3,12 +3,12 @@ import TestSupport
 import Testing
 
 /// The failure that ends a shared sequence is an end: no buffering policy drops it, and it displaces no element.
-@Suite(.fewAtOnce, .timeLimit(.minutes(1))) struct `The failure of a shared sequence` {
+@Suite(.fewAtOnce) struct `The failure of a shared sequence` {
   private static let policies: [Policy] = [
     .unbounded, .newest(1), .newest(2), .newest(100), .oldest(1), .oldest(2), .newest(0),
   ]
 
-  /// The newest or oldest elements that a policy keeps of elements that nobody reads.
+  /// The newest or oldest elements that a policy keeps of unread elements.
   private func kept(_ elements: [String], _ policy: Policy) -> [String] {
     switch policy {
     case .unbounded: elements

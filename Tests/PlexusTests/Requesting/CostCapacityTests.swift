@@ -118,7 +118,7 @@ import Testing
     #expect(map.cachedValue(50) == nil)
   }
 
-  @Test func `counts the value that is there when the last live subscription ends, and once`() {
+  @Test func `counts the present value when the last live subscription ends, and once`() {
     let costs = Log<Int>()
     let map = MultiplexerMap<Int, Int>(
       capacity: .cost(1_000) { value in

@@ -4,7 +4,7 @@ import Testing
 
 @testable import Plexus
 
-@Suite(.fewAtOnce, .timeLimit(.minutes(1))) struct `Any history of changes to a value` {
+@Suite(.fewAtOnce) struct `Any history of changes to a value` {
   @Test(arguments: 0..<8)
   func `shows and writes what a simple model does, without flicker, and counts costs once`(
     part: Int

@@ -3,7 +3,7 @@ import PlexusTesting
 import TestSupport
 import Testing
 
-@Suite(.fewAtOnce, .timeLimit(.minutes(1))) struct `A change that is not committed yet` {
+@Suite(.fewAtOnce) struct `A change that is not committed yet` {
   let clock = ManualClock()
   let policy = CachePolicy(timeToLive: .seconds(60))
 

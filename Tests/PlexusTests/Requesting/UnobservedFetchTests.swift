@@ -14,7 +14,7 @@ import Testing
   }
 
   @Test(arguments: CacheKind.allCases, [true, false])
-  func `follows one whose callers have left with those that wait for a refresh`(
+  func `follows one whose callers have left with the callers that wait for a refresh`(
     kind: CacheKind,
     inOrder: Bool
   ) async throws {

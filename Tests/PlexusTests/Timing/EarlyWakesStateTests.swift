@@ -14,7 +14,7 @@ import Testing
       static func < (first: Self, second: Self) -> Bool { first.offset < second.offset }
     }
 
-    /// How far a sleep moves the clock.
+    /// The time by which a sleep moves the clock.
     var step = Duration.zero
     let time = Guarded(Duration.zero)
     let sleeps = Guarded(0)

@@ -86,7 +86,7 @@ extension DerivedCore {
       return true
     }
 
-    /// Returns the mark of an element, and drops those that were for elements before it; called under the lock of the
+    /// Returns the mark of an element, and drops the marks of elements before it; called under the lock of the
     /// core.
     ///
     /// - Parameters:

@@ -118,7 +118,7 @@ final class DerivedCore<Output: Sendable>: Sendable {
   ) -> Replay<Output>? {
     while true {
       guard let connection = self.connection.withLock({ $0 }) else {
-        // The source has ended: nothing passes this stage any more.
+        // The source has ended: nothing more passes this stage.
         guard let input = source() else { return nil }
         return Replay(elements: input.elements.compactMap(transform)) { $0(UniqueID.next()) }
       }

@@ -14,7 +14,7 @@
 /// - Without drafts, the value in memory is confirmed, and there are no values here.
 /// - With drafts and a value, there are two to the power of ``absorbed`` values, and the value in memory is the result
 ///   of the last draft, or the last of these values if that draft is part of them.
-/// - The first draft that is not part of the values is not confirmed, and none of those that are.
+/// - The first draft that is not part of the values is not confirmed, and no draft that is part of them is.
 @usableFromInline
 struct EditState<Value: Sendable, Change: Sendable>: Sendable {
   /// A value, and its cost if that has been computed.

@@ -80,7 +80,7 @@ public struct CachePolicy: Sendable {
   /// The time limit for one attempt of a fetch; `nil` for no limit.
   ///
   /// A longer attempt is cancelled and fails with ``MultiplexerError/fetchTimedOut(after:)``, even if it ignores the
-  /// cancellation. ``CacheStatistics/abandoned`` is the number of those that are still running.
+  /// cancellation. ``CacheStatistics/abandoned`` is the number of attempts that are still running.
   public var fetchTimeout: Duration?
 
   /// Whether a fetch continues or is cancelled when its last caller leaves.

@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 /// A new subscriber never begins with an element that is older than the `current` read before it subscribed.
-@Suite(.fewAtOnce, .timeLimit(.minutes(1))) struct `A new subscriber of a view` {
+@Suite(.fewAtOnce) struct `A new subscriber of a view` {
   /// Calls a closure on another thread while an element is being transformed.
   private final class Pause: Sendable {
     private let action = Guarded<(@Sendable () -> Void)?>(nil)

@@ -12,7 +12,7 @@ import Testing
   }
 
   @Test(arguments: CacheKind.allCases, [true, false])
-  func `leaves a fresh value fresh, whether an interval or a signal has asked for a newer one`(
+  func `leaves a fresh value fresh, whether an interval or a signal has requested a newer one`(
     kind: CacheKind,
     isInterval: Bool
   ) async throws {

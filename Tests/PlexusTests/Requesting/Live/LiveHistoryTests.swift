@@ -213,7 +213,7 @@ private final class LiveRun {
   }
 }
 
-/// An origin whose fetches end when they are told to; the value of a fetch is its number.
+/// An origin whose fetches end on command; the value of a fetch is its number.
 private final class HeldOrigin: Sendable {
   private struct State {
     var count = 0

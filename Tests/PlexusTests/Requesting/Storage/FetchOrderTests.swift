@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 /// Two caches of one process, whose cacher counts removals or does not.
-@Suite(.fewAtOnce, .timeLimit(.minutes(20)))
+@Suite(.fewAtOnce)
 struct `A copy of a value whose fetch began before a command of another cache` {
   enum Command: CaseIterable, Sendable {
     case clearTags, refreshTags, refreshKey, refreshAll
