@@ -261,13 +261,33 @@ import Testing
   }
 
   /// Calls a closure with each value, inside the notification.
-  private func limit(_ observed: ObservedValue<Int>, _ body: @escaping @Sendable (Int) -> Void) {
-    withObservationTracking {
-      _ = observed.value
-    } onChange: {
-      MainActor.assumeIsolated {
-        self.limit(observed, body)
-        body(observed.value)
+  private func limit(_ observed: ObservedValue<Int>, _ body: @escaping (Int) -> Void) {
+    Limiter(observed, body).watch()
+  }
+
+  @MainActor
+  private final class Limiter {
+    private let observed: ObservedValue<Int>
+    private let body: (Int) -> Void
+    private var registrations = 0
+
+    init(_ observed: ObservedValue<Int>, _ body: @escaping (Int) -> Void) {
+      self.observed = observed
+      self.body = body
+    }
+
+    func watch() {
+      registrations += 1
+      let own = registrations
+      withObservationTracking {
+        _ = observed.value
+      } onChange: {
+        MainActor.assumeIsolated {
+          // A notification inside a notification has been first.
+          guard own == self.registrations else { return }
+          self.watch()
+          self.body(self.observed.value)
+        }
       }
     }
   }

@@ -252,8 +252,8 @@ final class HandlerQueue: Sendable {
   func close(with last: AnyBox? = nil) {
     let (parked, entries, isolation) = state.withLock { state in
       if let last, !state.isClosed, state.count > 0 {
+        // It is not counted, so that it takes the room of no element.
         state.items.append(Item(box: last, sequence: end, sender: .max))
-        latest.add(1, ordering: .releasing)
       }
       state.isClosed = true
       // An idle queue releases its closures at once.

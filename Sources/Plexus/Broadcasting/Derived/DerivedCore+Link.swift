@@ -126,13 +126,13 @@ extension DerivedCore {
       var passed: [Mark] = []
       let delivery = core.withLock(for: self) { isConnected -> Delivery<Output>? in
         guard queue.isCurrent(item.sequence) else { return nil }
-        newest = item.sequence
-        round = rounds?.runningHere
-        let mark = self.mark(of: item, isKnown: isKnown, &passed)
         guard !item.isEnd else {
           ending = output
           return nil
         }
+        newest = item.sequence
+        round = rounds?.runningHere
+        let mark = self.mark(of: item, isKnown: isKnown, &passed)
         // A reset meanwhile has forgotten the former element.
         guard !isDuplicate || last == nil else { return nil }
         if replayLimit > 0 {
