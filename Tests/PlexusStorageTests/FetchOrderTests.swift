@@ -70,7 +70,7 @@ struct `A value whose fetch began before a command of another instance` {
             return Dictionary(uniqueKeysWithValues: keys.map { ($0, Person(name: "old")) })
           }
         )
-        let caller = begin { try await second.request(1) }
+        let caller = Task { try await second.request(1) }
         await entered.arrivals(1)
         try await command.run(first)
         gate.open()
@@ -123,7 +123,7 @@ struct `A value whose fetch began before a command of another instance` {
         return .value(Person(name: "second"))
       }
     )
-    let caller = begin { try await second.request(1) }
+    let caller = Task { try await second.request(1) }
     await clock.sleepers(1)
     try await first.clear(tags: ["all"])
     clock.advance(by: .seconds(5))

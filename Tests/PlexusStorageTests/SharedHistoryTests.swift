@@ -236,7 +236,7 @@ private final class SharedRun {
     let (gate, log, map) = (Gate(), sides[side].origin.log, sides[side].map)
     sides[side].origin.hold(gate)
     let count = log.entries.count
-    let caller = begin {
+    let caller = Task { () async throws -> Person in
       defer { log.append("ended") }
       return try await map.request(key)
     }
