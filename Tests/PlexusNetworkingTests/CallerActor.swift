@@ -31,7 +31,7 @@ actor CallerActor {
     executor = Executor(beforeJob)
   }
 
-  /// Runs a closure on the actor.
+  /// Runs a closure on the actor, if the closure states its type: otherwise it can be taken for a concurrent one.
   func run<Result: Sendable>(
     _ body: nonisolated(nonsending) @Sendable () async throws -> Result
   ) async rethrows -> Result {

@@ -138,7 +138,7 @@ struct `A verdict about an old version` {
       if isTime { CallerActor.wait { _ = try? await other.reload(url) } }
     }
     // The first file has another digest, and the second one has this.
-    let file = try await caller.run { [url] in
+    let file = try await caller.run { [url] () async throws -> URL in
       do {
         return try await media.request(url, sha256: digests[1])
       } catch MediaError.wrongChecksum(_, let found) {
