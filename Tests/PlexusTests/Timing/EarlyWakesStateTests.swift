@@ -3,7 +3,7 @@ import Testing
 
 @testable import Plexus
 
-@Suite(.timeLimit(.minutes(1))) struct `Wake-ups before a deadline` {
+@Suite(.fewAtOnce) struct `Wake-ups before a deadline` {
   /// A clock whose sleeps return at once.
   private struct RestlessClock: Clock {
     struct Instant: InstantProtocol {

@@ -14,7 +14,7 @@ private struct FrozenClock: Clock {
   func sleep(until deadline: Instant, tolerance: Duration?) async throws {}
 }
 
-@Suite(.timeLimit(.minutes(1))) struct `A clock whose sleep returns at once without moving` {
+@Suite(.fewAtOnce) struct `A clock whose sleep returns at once without moving` {
   #if DEBUG
   @Test(.startsProcess) func `stops a debouncer with a sentence in debug builds`() async throws {
     let result = await #expect(

@@ -36,20 +36,3 @@ package protocol MarkingCacher<Value>: Cacher {
   /// - Throws: An error of the storage, in which bytes may remain.
   func erase(isComplete: Bool) async throws
 }
-
-/// The point in time at which the fetch of a value began, or at which it was stored, in orders that depend on no clock.
-@usableFromInline
-struct FetchStart: Hashable, Sendable {
-  /// The generation of the cacher, if it counts removals.
-  var generation: CacheGeneration?
-  /// The number of marks that this process had noted for the cacher.
-  var order: UInt64 = 0
-
-  @usableFromInline
-  init() {}
-
-  init(generation: CacheGeneration?, order: UInt64) {
-    self.generation = generation
-    self.order = order
-  }
-}
