@@ -220,6 +220,17 @@ import Testing
     }
   }
 
+  @Test func `notifies an observer of each value that it replaces`() {
+    let volume = CurrentValue(10)
+    let observed = ObservedValue(volume)
+    limit(observed) { if $0 > 10 { volume.value = 10 } }
+    for _ in 0..<3 {
+      volume.value = 11
+      #expect(volume.value == 10)
+      #expect(observed.value == 10)
+    }
+  }
+
   @Test func `notifies of the same value again after an observer has set another one`() {
     let volume = CurrentValue(10)
     let observed = ObservedValue(volume)
