@@ -23,7 +23,6 @@ actor CallerActor {
   }
 
   private let executor: Executor
-  private var runCount = 0
 
   nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
 
@@ -31,13 +30,11 @@ actor CallerActor {
     executor = Executor(beforeJob)
   }
 
-  /// Runs a closure on the actor, if the closure states its type: otherwise it can be taken for a concurrent one.
+  /// Runs a closure on the actor.
   func run<Result: Sendable>(
-    _ body: nonisolated(nonsending) @Sendable () async throws -> Result
+    _ body: @Sendable (isolated CallerActor) async throws -> Result
   ) async rethrows -> Result {
-    // Without work of its own, this function calls the closure where its caller is.
-    runCount += 1
-    return try await body()
+    try await body(self)
   }
 
   /// Waits on this thread, which is none of a task, for a task.

@@ -159,7 +159,7 @@ struct `A media loader in bad company` {
       }
       if isFirst { act() }
     }
-    return try await caller.run { [url] () async throws -> URL in try await loader.request(url) }
+    return try await caller.run { [url] _ in try await loader.request(url) }
   }
 
   @Test func `a file that disappears before its caller looks is not returned`() async throws {
