@@ -106,7 +106,7 @@ import Testing
 
   @Test func `an entry can stay when the older ones of its URL go`() {
     var state = State()
-    for (key, date) in [(1, 10), (2, 20), (3, 30), (4, 20)] {
+    for (key, date) in [(1, 10), (2, 20), (3, 30), (4, 20)] as [(Int, Int64)] {
       state.answer(["x"], "a", fields: ["x": "\(key)"], key: key, terms: .init(date: date))
     }
     // One that is in flight has no answer yet.

@@ -155,10 +155,7 @@ struct `The line of downloads` {
     }
     gate.open()
     await loader.idle()
-    // The map of the downloads does not know yet that both callers have left.
-    withKnownIssue("A refresh begins although its callers have left", isIntermittent: true) {
-      #expect(transport.names == ["a"])
-    }
+    #expect(transport.names == ["a"])
     _ = try await loader.request(url)
     await loader.idle()
   }
