@@ -98,6 +98,8 @@ private final class HistoryRun {
       model.prefetch()
       cache.prefetch()
     case 83..<84:
+      // With more of them, an update goes below the changes.
+      guard model.uncommitted.count <= 8 else { return }
       history.append("update")
       let content = model.update()
       let updated = cache.update { $0 = content ?? 0 }

@@ -125,13 +125,20 @@ private struct EditModel {
 
   mutating func revert(_ number: Int) {
     displaced.remove(number)
-    changes.removeAll { $0.number == number }
-    if base == nil { dropConfirmed() }
+    guard let index = changes.firstIndex(where: { $0.number == number }) else { return }
+    var refreshes = changes[index...].contains { $0.isUpdate }
+    changes.remove(at: index)
+    if base == nil { refreshes = dropConfirmed() }
+    if refreshes, running != nil { isQueued = true }
   }
 
-  private mutating func dropConfirmed() {
+  /// Removes the committed changes that have no open one below them, and returns whether there were any.
+  @discardableResult
+  private mutating func dropConfirmed() -> Bool {
     let firstOpen = changes.firstIndex { $0.isOpen } ?? changes.endIndex
-    changes = changes[..<firstOpen].filter(\.isLate) + changes[firstOpen...]
+    let late = changes[..<firstOpen].filter(\.isLate)
+    changes = late + changes[firstOpen...]
+    return late.count < firstOpen
   }
 
   /// Requests a newer value.
@@ -159,6 +166,8 @@ private struct EditModel {
   }
 
   mutating func clear() {
+    // The states that were not read can hold values: they are removed, too.
+    shownValues = [nil]
     displaced.formUnion(changes.filter(\.isOpen).map(\.number))
     changes = []
     base = nil

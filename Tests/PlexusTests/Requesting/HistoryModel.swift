@@ -208,7 +208,7 @@ struct HistoryModel {
 
   /// Changes the value, if there is one, and returns the result.
   mutating func update() -> Int? {
-    guard value != nil, changes.uncommitted.count <= 8 else { return nil }
+    guard value != nil else { return nil }
     moment += 1
     stores += 1
     let content = -stores

@@ -14,7 +14,10 @@ extension KeyedCache {
       }
       others += shard.extras?.pendingWrites?.departedKeys ?? []
       // Drafts outlast the value that they were made on.
-      for edits in shard.extras?.edits.entries ?? [] { others.append((edits.key, edits.hash)) }
+      for edits in shard.extras?.edits.entries ?? []
+      where shard.keys.index(of: edits.key, hash: edits.hash) == nil {
+        others.append((edits.key, edits.hash))
+      }
     }
     // `tagging` is user code.
     return keys + others.filter { !tags.isDisjoint(with: tagging($0.key)) }
