@@ -25,7 +25,7 @@ import Testing
     async throws
   {
     let disk = try await filledDisk()
-    disk.prepare(.stops(at: 7))
+    disk.prepare(.stops(at: 9))
     _ = try? await cacher(disk).store("new", for: "a")
     disk.crash(.everything)
     let stray = try #require(disk.paths.first { $0.hasSuffix(".tmp") })

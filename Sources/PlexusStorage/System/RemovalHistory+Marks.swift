@@ -169,6 +169,7 @@ extension RemovalHistory {
   func marks() throws -> StoredMarks {
     guard let file = try find() else { return StoredMarks() }
     guard let header = try header(of: file), let marks = try marks(in: file, header) else {
+      if try isEmpty(file) { return StoredMarks() }
       // Unreadable marks count as marks of everything.
       var lost = StoredMarks()
       lost.note(.everything)

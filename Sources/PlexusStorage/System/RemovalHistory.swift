@@ -293,7 +293,7 @@ final class RemovalHistory: Sendable {
     return header
   }
 
-  private func isEmpty(_ file: OpenLog) throws -> Bool {
+  func isEmpty(_ file: OpenLog) throws -> Bool {
     try fileSystem.status(of: file.descriptor).size == 0
   }
 
