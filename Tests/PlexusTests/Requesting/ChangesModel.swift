@@ -15,6 +15,8 @@ struct ChangesModel {
     var isOpen = false
     /// Whether it was committed during the running fetch.
     var isLate = false
+    /// Whether only the running fetch can lack it: no open one is below it, and there is no value.
+    var isForFetch = false
     /// Whether the value below it was replaced or removed since.
     var isOvertaken = false
   }
@@ -74,13 +76,17 @@ struct ChangesModel {
   private mutating func replaceBase(with value: Int, keeping isKept: (Change) -> Bool) -> Int {
     changes = changes.filter(isKept)
     base = value
-    for index in changes.indices { changes[index].isOvertaken = true }
+    for index in changes.indices {
+      changes[index].isOvertaken = true
+      changes[index].isForFetch = false
+    }
     endFetch()
     return content ?? value
   }
 
   /// Records that the running fetch has ended, or is not used.
   mutating func endFetch() {
+    changes.removeAll(where: \.isForFetch)
     for index in changes.indices { changes[index].isLate = false }
     if !changes.contains(where: { $0.isOpen }) {
       base = content
@@ -139,7 +145,8 @@ struct ChangesModel {
   private mutating func dropCommitted() -> Bool {
     let firstOpen = changes.firstIndex { $0.isOpen } ?? changes.endIndex
     let dropped = changes[..<firstOpen].filter { !$0.isLate }
-    let late = changes[..<firstOpen].filter(\.isLate)
+    var late = changes[..<firstOpen].filter(\.isLate)
+    for index in late.indices { late[index].isForFetch = true }
     changes = late + changes[firstOpen...]
     return !dropped.isEmpty
   }

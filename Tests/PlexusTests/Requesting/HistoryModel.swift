@@ -238,7 +238,8 @@ struct HistoryModel {
     let isFetched = isCommitted && running == nil && value != nil
     _ = refresh()
     guard isFetched else { return }
-    // Requests wait for the fetch that begins now.
+    // Requests wait for the fetch that begins now, which serves the refresh.
+    moment += 1
     begin(inBackground: true)
     let deadline = value?.deadline ?? now
     value?.deadline = min(now, deadline)

@@ -34,7 +34,7 @@ extension KeyedCache {
   /// Records the refresh of tags, by which stored copies are judged.
   @usableFromInline
   func noteRefresh(of tags: Set<CacheTag>) {
-    guard tagging != nil, link == nil else { return }
+    guard tagging != nil else { return }
     storage?.note(tags: tags, areCleared: false, in: self)
   }
 
@@ -76,10 +76,12 @@ extension KeyedCache {
     hash: UInt64,
     name: String
   ) -> MarksState.Verdict {
-    guard let storage, link == nil else { return .usable }
+    guard let storage else { return .usable }
     // User code, called without a lock.
     let tags = tagging?(key) ?? []
     var verdict = storage.ledger.judge(name, tags, storedAt: entry.storedAt)
+    // A shared tier judges the rest itself.
+    if link != nil { return verdict == .outdated ? .outdated : .usable }
     if entry.isOutdated, verdict == .usable { verdict = .outdated }
     if entry.isCleared { verdict = .cleared }
     // A clock that was set back makes the age of a copy unknown: it is a fallback once, and then removed.
