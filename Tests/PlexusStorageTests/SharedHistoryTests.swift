@@ -218,7 +218,7 @@ private final class SharedRun {
       note("time passes")
       clock.advance(by: .seconds(Int.random(in: 1...100, using: &random)))
     }
-    for key in Self.keys { try await probe(key) }
+    try await probe()
   }
 
   private func note(_ event: String) { events.append(event) }
@@ -325,18 +325,21 @@ private final class SharedRun {
     if let start = copies[key], start < clears[key] ?? 0 { removals[key] = advance() }
   }
 
-  private func probe(_ key: Int) async throws {
-    noteReading(key)
+  private func probe() async throws {
     let reader = try makeMap { _ in throw Fetched() }
-    let start = try? await reader.request(key).age
+    for key in Self.keys {
+      noteReading(key)
+      if let start = try? await reader.request(key).age {
+        expect(isAllowed(start, key), "\(start) of \(key) was read, and is too old")
+        if isUsable(key) == true {
+          expect(start == copies[key], "\(start) is not the last written")
+        }
+      } else {
+        expect(isUsable(key) != true, "a copy of \(key) that is usable was not used")
+      }
+    }
     // It can have to remove what it has read.
     try await reader.clear(99)
-    if let start {
-      expect(isAllowed(start, key), "\(start) of \(key) was read, and is too old")
-      if isUsable(key) == true { expect(start == copies[key], "\(start) is not the last written") }
-    } else {
-      expect(isUsable(key) != true, "a copy of \(key) that is usable was not used")
-    }
   }
 
   private func expect(_ condition: Bool, _ text: @autoclosure () -> String) {

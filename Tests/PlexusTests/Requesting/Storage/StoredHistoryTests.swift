@@ -213,6 +213,8 @@ private struct StoredModel {
     var isOutdated = false
     /// Whether it is missing in the cacher.
     var isNew = true
+    /// The number of refreshes before it was fetched.
+    var order = 0
   }
 
   struct Stored {
@@ -221,6 +223,8 @@ private struct StoredModel {
     var age: Int
     /// Whether it was written before the last refresh of all keys.
     var isFromBefore = false
+    /// The number of refreshes before it was fetched.
+    var order = 0
   }
 
   static let keys = ["a", "b", "c"]
@@ -232,19 +236,28 @@ private struct StoredModel {
   private var memory: [String: Item] = [:]
   /// The keys whose stored copies are outdated, if any.
   private var outdated: Set<String> = []
-  private var hasRefreshedAll = false
+  /// The number of refreshes, and that of the last one of each key: another map of the process follows them.
+  private var order = 0
+  private var refreshed: [String: Int] = [:]
   private var pending: Set<String> = []
   private var losses: Set<String> = []
 
   func value(of key: String) -> Int? { memory[key]?.value }
 
   mutating func bring(_ value: Int, for key: String) {
-    memory[key] = Item(value: value, storedAt: now, deadline: now + Self.timeToLive)
+    memory[key] = Item(
+      value: value,
+      storedAt: now,
+      deadline: now + Self.timeToLive,
+      order: order
+    )
     outdated.remove(key)
   }
 
   mutating func refresh(_ keys: [String], isComplete: Bool) {
+    order += 1
     for key in keys {
+      refreshed[key] = order
       memory[key]?.isOutdated = true
       if isComplete {
         stored[key]?.isFromBefore = true
@@ -253,7 +266,6 @@ private struct StoredModel {
         outdated.insert(key)
       }
     }
-    if isComplete { hasRefreshedAll = true }
   }
 
   mutating func request(
@@ -280,8 +292,7 @@ private struct StoredModel {
   }
 
   private func isOutdated(_ key: String, _ copy: Stored) -> Bool {
-    // By its age, a copy can look older than a refresh that it satisfies, which costs a fetch.
-    outdated.contains(key) || copy.isFromBefore || hasRefreshedAll && copy.age > 0
+    outdated.contains(key) || copy.isFromBefore || copy.order < refreshed[key] ?? 0
   }
 
   private mutating func adopt(_ copy: Stored, for key: String, until deadline: Int) {
@@ -325,7 +336,7 @@ private struct StoredModel {
   }
 
   private mutating func write(_ item: Item, for key: String) {
-    stored[key] = Stored(value: item.value, age: now - item.storedAt)
+    stored[key] = Stored(value: item.value, age: now - item.storedAt, order: item.order)
     if item.isOutdated { outdated.insert(key) }
     losses.remove(key)
   }
@@ -346,7 +357,6 @@ private struct StoredModel {
   mutating func reopen() {
     memory = [:]
     outdated = []
-    hasRefreshedAll = false
     pending = []
     losses = []
     for key in stored.keys { stored[key]?.isFromBefore = false }
