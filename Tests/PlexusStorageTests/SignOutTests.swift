@@ -93,6 +93,18 @@ struct `The files of a cacher` {
     #expect(try contain("name of grace"))
   }
 
+  @Test(arguments: CacherKind.allCases)
+  private func `have nothing of entries that were removed by their prefix, without a map`(
+    kind: CacherKind
+  ) async throws {
+    let cacher = try kind.open(folder.path)
+    try await cacher.store("name of ada", for: "a/ada")
+    try await cacher.store("name of grace", for: "b/grace")
+    try await cacher.removeEntries(withPrefix: "a/")
+    #expect(try !contain("ada"))
+    #expect(try contain("name of grace"))
+  }
+
   @Test private func `have nothing of what a killed process was about to write`() async throws {
     for kind in CacherKind.allCases {
       let map = try map(kind, "map")
