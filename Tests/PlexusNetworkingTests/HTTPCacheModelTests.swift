@@ -199,6 +199,7 @@ private final class HTTPHistory {
           isOffline = false
         }
       } else {
+        if let body { model.mayMiss(text: body) }
         body = try reply(to: exchange, pending)
         // What follows is another fetch.
         pending.era = model.era
@@ -422,6 +423,13 @@ private struct HTTPModel {
     stored[index].lifetime = lifetime
     stored[index].forbidsStale = forbidsStale
     stored[index].number = lastNumber
+  }
+
+  /// Records that an answer can be missing: it was for another request, which was sent again.
+  mutating func mayMiss(text: String) {
+    for index in stored.indices where stored[index].text == text {
+      stored[index].canBeMissing = true
+    }
   }
 
   /// The answer with a tag was to be renewed, and its server has another one.

@@ -186,7 +186,7 @@ extension KeyedCache {
   @usableFromInline
   func stacked(_ drafts: DraftStack<Value>, on base: Value, cost: Int) -> DraftStack<Value> {
     DraftStack(
-      version: drafts.version,
+      ids: drafts.ids,
       changes: drafts.changes,
       base: .init(base, cost: cost),
       results: reapply(drafts.changes, to: base)

@@ -190,6 +190,12 @@ struct EditState<Value: Sendable, Change: Sendable>: Sendable {
     kept(above: arrival).map(\.change)
   }
 
+  /// Returns the numbers of the updates whose changes are to be reapplied to a new value.
+  @usableFromInline
+  func ids(above arrival: Arrival) -> [UInt64] {
+    kept(above: arrival).map(\.id)
+  }
+
   /// Returns the drafts that stay on top of a new value, because that can be older than their commits.
   private func kept(above arrival: Arrival) -> [Draft] {
     switch arrival {

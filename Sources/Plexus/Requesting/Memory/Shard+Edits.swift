@@ -4,8 +4,8 @@ final class DraftStack<Value: Sendable>: Sendable {
   @usableFromInline typealias Change = @Sendable (inout Value) -> Void
   @usableFromInline typealias Weighed = EditState<Value, Change>.Weighed
 
-  /// The version of the updates that the changes belong to.
-  @usableFromInline let version: UInt64
+  /// The numbers of the updates that the changes belong to.
+  @usableFromInline let ids: [UInt64]
   /// The changes to reapply.
   @usableFromInline let changes: [Change]
   /// The new value, once the changes have been reapplied to it.
@@ -13,8 +13,8 @@ final class DraftStack<Value: Sendable>: Sendable {
   @usableFromInline let results: [Weighed]
 
   @inlinable
-  init(version: UInt64, changes: [Change], base: Weighed? = nil, results: [Weighed] = []) {
-    self.version = version
+  init(ids: [UInt64], changes: [Change], base: Weighed? = nil, results: [Weighed] = []) {
+    self.ids = ids
     self.changes = changes
     self.base = base
     self.results = results
@@ -51,9 +51,10 @@ extension Shard {
   ) -> DraftStack<Value>? {
     guard let extras, let place = extras.edits.index(of: key, hash: hash) else { return nil }
     let edits = extras.edits.entries[place].element
-    if stack?.version == edits.version { return nil }
-    let changes = edits.changes(above: arrival)
-    return changes.isEmpty ? nil : DraftStack(version: edits.version, changes: changes)
+    let ids = edits.ids(above: arrival)
+    // Not by the version: updates that begin without a value leave it as it is.
+    if ids.isEmpty || stack?.ids == ids { return nil }
+    return DraftStack(ids: ids, changes: edits.changes(above: arrival))
   }
 
   /// Puts a new value in memory below the drafts of its key, so that they stay visible.
@@ -78,7 +79,8 @@ extension Shard {
     guard let extras, let value = entry.element.value,
       let place = extras.edits.index(of: entry.key, hash: entry.hash)
     else { return false }
-    let isCurrent = stack?.version == extras.edits.entries[place].element.version
+    // The drafts are those of the stack, or there are none.
+    let isCurrent = stack?.ids == extras.edits.entries[place].element.ids(above: arrival)
     let top = extras.edits.entries[place].element.replace(
       with: Edits.Weighed(value, cost: cost),
       results: isCurrent ? stack?.results ?? [] : [],
