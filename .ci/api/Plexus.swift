@@ -241,9 +241,11 @@ public struct CacheStatistics : Hashable, Sendable {
 
     public var longestFetch: Duration
 
+    public var abandoned: Int
+
     public var hitRate: Double { get }
 
-    @inlinable public init(hits: Int = 0, staleHits: Int = 0, misses: Int = 0, joins: Int = 0, fetches: Int = 0, failures: Int = 0, evictions: Int = 0, cacherErrors: Int = 0, restorations: Int = 0, revalidations: Int = 0, fetchTime: Duration = .zero, longestFetch: Duration = .zero)
+    @inlinable public init(hits: Int = 0, staleHits: Int = 0, misses: Int = 0, joins: Int = 0, fetches: Int = 0, failures: Int = 0, evictions: Int = 0, cacherErrors: Int = 0, restorations: Int = 0, revalidations: Int = 0, fetchTime: Duration = .zero, longestFetch: Duration = .zero, abandoned: Int = 0)
 
     public static func + (left: Plexus.CacheStatistics, right: Plexus.CacheStatistics) -> Plexus.CacheStatistics
 }

@@ -117,6 +117,25 @@ public struct HTTPRedirectRules : Sendable, Hashable {
     public init(limit: Int = 10, sendsCredentialsToOtherOrigins: Bool = false, allowsDowngrade: Bool = false, credentials: [String] = ["Authorization", "Cookie", "Proxy-Authorization"])
 }
 
+@nonexhaustive public enum HTTPRequestError : Error, Hashable, Sendable {
+
+    case methodNotCached(String)
+
+    case methodOfFile(String, URL)
+
+    case cookiesRemoved
+}
+
+extension HTTPRequestError : Plexus.OriginFailure {
+
+    public var isOriginFailure: Bool { get }
+}
+
+extension HTTPRequestError : CustomStringConvertible {
+
+    public var description: String { get }
+}
+
 public struct HTTPResponse : Sendable, Hashable, Codable {
 
     public var url: URL
@@ -251,6 +270,19 @@ extension ImageLoader {
     nonisolated public func prefetch(_ urls: some Sequence<URL>)
 }
 
+extension ImageLoader : Plexus.RepositoryMember {
+
+    nonisolated public func invalidate()
+
+    nonisolated public func pause()
+
+    nonisolated public func resume()
+
+    nonisolated public var name: String { get }
+
+    nonisolated public var statistics: Plexus.CacheStatistics? { get }
+}
+
 @nonexhaustive public enum MediaError : Error, Hashable, Sendable {
 
     case unsupportedScheme(URL)
@@ -309,6 +341,15 @@ final public actor MediaLoader {
     nonisolated public func register(in repository: Plexus.MuxRepository = .shared) -> Self
 }
 
+extension MediaLoader : Plexus.RepositoryMember {
+
+    nonisolated public func invalidate()
+
+    @concurrent nonisolated public func removeStored() async throws
+
+    nonisolated public func clearMemory()
+}
+
 extension MediaLoader {
 
     public func request(_ url: URL) async throws -> URL
@@ -329,15 +370,6 @@ extension MediaLoader {
     public func remove(_ url: URL) async throws
 
     nonisolated public func prefetch(_ urls: some Sequence<URL>)
-}
-
-extension MediaLoader : Plexus.RepositoryMember {
-
-    nonisolated public func invalidate()
-
-    @concurrent nonisolated public func removeStored() async throws
-
-    nonisolated public func clearMemory()
 }
 
 public struct MediaRequest : Sendable, Hashable {
@@ -405,6 +437,11 @@ final public class URLSessionTransport : PlexusNetworking.HTTPTransport {
 extension CachePolicy {
 
     public static var http: Plexus.CachePolicy { get }
+}
+
+extension MuxRepository {
+
+    nonisolated public func register<Value>(_ cache: PlexusNetworking.HTTPCache<Value>) where Value : Sendable
 }
 
 extension URLError : Plexus.ConnectivityFailure {
