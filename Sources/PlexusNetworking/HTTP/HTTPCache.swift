@@ -40,7 +40,7 @@ public import FoundationNetworking
 /// the value does not suffice. With `no-store` nothing is kept.
 ///
 /// An error status whose server says how long it is fresh is remembered for that long, as with
-/// ``CachePolicy/failureTimeToLive``.
+/// `CachePolicy.failureTimeToLive`.
 ///
 /// ## Accounts
 ///
