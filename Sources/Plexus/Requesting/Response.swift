@@ -20,7 +20,7 @@ public struct Response<Value: Sendable>: Sendable {
   public let value: Value
   /// The source of the value.
   public let source: Source
-  /// The time since the value was fetched or stored; zero for one that was just fetched.
+  /// The time since the attempt that fetched the value started, or since the value was stored.
   public let age: Duration
   /// Whether the value is past its time to live, or replaces one that could not be fetched.
   public let isStale: Bool
