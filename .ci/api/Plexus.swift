@@ -305,7 +305,7 @@ extension CacherError : CustomStringConvertible {
     public var description: String { get }
 }
 
-public enum CacherRead : Hashable, Sendable {
+public enum CachePolicy.CacherRead : Hashable, Sendable {
 
     case afterConnectivityError
 
@@ -620,13 +620,13 @@ public struct FetchContext<Value> : Sendable where Value : Sendable {
     public init(previousValue: Value?, validator: String? = nil, attempt: Int = 1)
 }
 
-public struct FetchLease : Hashable, Sendable {
+public struct SharedCache.Lease : Hashable, Sendable {
 
     public let key: String
 
-    public let version: Plexus.SharedVersion
+    public let version: Plexus.SharedCache.Version
 
-    public init(key: String, version: Plexus.SharedVersion)
+    public init(key: String, version: Plexus.SharedCache.Version)
 }
 
 public enum FetchResult<Value> : Sendable where Value : Sendable {
@@ -1526,17 +1526,17 @@ public protocol SharedCacher<Value> : Plexus.Cacher {
 
     var trust: Plexus.NearTrust { get }
 
-    func look(for wishes: [String : Plexus.SharedWish]) async throws -> [String : Plexus.SharedFinding<Self.Value>]
+    func look(for wishes: [String : Plexus.SharedCache.Wish]) async throws -> [String : Plexus.SharedCache.Finding<Self.Value>]
 
-    func fill(_ entry: Plexus.CacheEntry<Self.Value>, under lease: Plexus.FetchLease) async throws -> Plexus.SharedFill
+    func fill(_ entry: Plexus.CacheEntry<Self.Value>, under lease: Plexus.SharedCache.Lease) async throws -> Plexus.SharedCache.Fill
 
-    func release(_ leases: [Plexus.FetchLease], because failure: Plexus.SharedFailure?) async
+    func release(_ leases: [Plexus.SharedCache.Lease], because failure: Plexus.SharedCache.Failure?) async
 
     func outdate(_ keys: Set<String>) async throws
 
-    func remove(_ what: Plexus.SharedRemoval, reach: Plexus.ClearReach) async throws
+    func remove(_ what: Plexus.SharedCache.Removal, reach: Plexus.ClearReach) async throws
 
-    func observeChanges(_ handler: @escaping @Sendable (Plexus.SharedChange) -> Void)
+    func observeChanges(_ handler: @escaping @Sendable (Plexus.SharedCache.Change) -> Void)
 }
 
 extension SharedCacher {
@@ -1550,7 +1550,7 @@ extension SharedCacher {
     public func removeEntries(withPrefix prefix: String) async throws
 }
 
-public enum SharedChange : Hashable, Sendable {
+public enum SharedCache.Change : Hashable, Sendable {
 
     case changed(Set<String>)
 
@@ -1561,7 +1561,7 @@ public enum SharedChange : Hashable, Sendable {
     case interrupted
 }
 
-public struct SharedFailure : Hashable, Plexus.ConnectivityFailure, Plexus.OriginFailure, CustomStringConvertible {
+public struct SharedCache.Failure : Hashable, Plexus.ConnectivityFailure, Plexus.OriginFailure, CustomStringConvertible {
 
     public var description: String
 
@@ -1574,7 +1574,7 @@ public struct SharedFailure : Hashable, Plexus.ConnectivityFailure, Plexus.Origi
     public init(_ error: any Error)
 }
 
-public enum SharedFill : Hashable, Sendable {
+public enum SharedCache.Fill : Hashable, Sendable {
 
     case stored
 
@@ -1583,20 +1583,20 @@ public enum SharedFill : Hashable, Sendable {
     case superseded
 }
 
-public enum SharedFinding<Value> : Sendable where Value : Sendable {
+public enum SharedCache.Finding<Value> : Sendable where Value : Sendable {
 
-    case entry(Plexus.CacheEntry<Value>, age: Duration, Plexus.SharedVersion)
+    case entry(Plexus.CacheEntry<Value>, age: Duration, Plexus.SharedCache.Version)
 
-    case granted(Plexus.FetchLease, previous: Plexus.CacheEntry<Value>?)
+    case granted(Plexus.SharedCache.Lease, previous: Plexus.CacheEntry<Value>?)
 
-    case busy(Plexus.SharedVersion, previous: Plexus.CacheEntry<Value>?, holderUntil: Duration)
+    case busy(Plexus.SharedCache.Version, previous: Plexus.CacheEntry<Value>?, holderUntil: Duration)
 
-    case failedElsewhere(Plexus.SharedFailure)
+    case failedElsewhere(Plexus.SharedCache.Failure)
 
     case missing(previous: Plexus.CacheEntry<Value>?)
 }
 
-public enum SharedRemoval : Hashable, Sendable {
+public enum SharedCache.Removal : Hashable, Sendable {
 
     case keys(Set<String>)
 
@@ -1625,7 +1625,7 @@ extension SharedSequence {
     public func waitForSubscriber() async throws
 }
 
-public struct SharedVersion : Hashable, Comparable, Sendable {
+public struct SharedCache.Version : Hashable, Comparable, Sendable {
 
     public let epoch: UInt64
 
@@ -1635,16 +1635,16 @@ public struct SharedVersion : Hashable, Comparable, Sendable {
 
     public init(epoch: UInt64, nonce: UInt64, token: UInt64)
 
-    public static func < (left: Plexus.SharedVersion, right: Plexus.SharedVersion) -> Bool
+    public static func < (left: Plexus.SharedCache.Version, right: Plexus.SharedCache.Version) -> Bool
 }
 
-public struct SharedWish : Hashable, Sendable {
+public struct SharedCache.Wish : Hashable, Sendable {
 
-    public var newerThan: Plexus.SharedVersion?
+    public var newerThan: Plexus.SharedCache.Version?
 
     public var takesLease: Bool
 
-    public var awaited: Plexus.SharedVersion?
+    public var awaited: Plexus.SharedCache.Version?
 
     public var tags: [Plexus.CacheTag]
 
@@ -1775,7 +1775,7 @@ final public actor Throttler : Plexus.Broadcaster {
     nonisolated public var subscriberCount: Int { get }
 }
 
-public enum UnobservedFetch : Hashable, Sendable {
+public enum CachePolicy.UnobservedFetch : Hashable, Sendable {
 
     case finishAndStore
 

@@ -206,20 +206,20 @@ extension SharedMemoryNode {
         public var description: String { get }
     }
 
-    public func look(for wishes: [String : Plexus.SharedWish]) async throws -> [String : Plexus.SharedFinding<Value>]
+    public func look(for wishes: [String : Plexus.SharedCache.Wish]) async throws -> [String : Plexus.SharedCache.Finding<Value>]
 
-    public func fill(_ entry: Plexus.CacheEntry<Value>, under lease: Plexus.FetchLease) async throws -> Plexus.SharedFill
+    public func fill(_ entry: Plexus.CacheEntry<Value>, under lease: Plexus.SharedCache.Lease) async throws -> Plexus.SharedCache.Fill
 
-    public func release(_ leases: [Plexus.FetchLease], because failure: Plexus.SharedFailure?) async
+    public func release(_ leases: [Plexus.SharedCache.Lease], because failure: Plexus.SharedCache.Failure?) async
 
     public func outdate(_ keys: Set<String>) async throws
 
-    public func remove(_ what: Plexus.SharedRemoval, reach: Plexus.ClearReach) async throws
+    public func remove(_ what: Plexus.SharedCache.Removal, reach: Plexus.ClearReach) async throws
 
     public var generation: Plexus.CacheGeneration? { get }
 
     public func store(_ entries: [String : Plexus.CacheEntry<Value>]) async throws
 
-    public func observeChanges(_ handler: @escaping @Sendable (Plexus.SharedChange) -> Void)
+    public func observeChanges(_ handler: @escaping @Sendable (Plexus.SharedCache.Change) -> Void)
 }
 

@@ -38,7 +38,7 @@ final class Announcements: Sendable {
     node.observeChanges { [weak self] change in self?.hear(change) }
   }
 
-  private func hear(_ change: SharedChange) {
+  private func hear(_ change: SharedCache.Change) {
     let satisfied = state.withLock { state in
       switch change {
       case .changed(let keys): state.keys.formUnion(keys)

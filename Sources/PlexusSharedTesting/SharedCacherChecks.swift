@@ -19,9 +19,9 @@ struct Checks: Sendable {
   private func look(
     _ node: any SharedCacher<String>,
     _ key: String = "key",
-    _ change: (inout SharedWish) -> Void = { _ in }
-  ) async throws -> SharedFinding<String> {
-    var wish = SharedWish()
+    _ change: (inout SharedCache.Wish) -> Void = { _ in }
+  ) async throws -> SharedCache.Finding<String> {
+    var wish = SharedCache.Wish()
     change(&wish)
     guard let finding = try await node.look(for: [key: wish])[key] else {
       throw SharedCacherConformance.Violation(
@@ -35,7 +35,7 @@ struct Checks: Sendable {
   private func lease(
     _ node: any SharedCacher<String>,
     _ key: String = "key"
-  ) async throws -> FetchLease {
+  ) async throws -> SharedCache.Lease {
     guard case .granted(let lease, _) = try await look(node, key) else {
       throw SharedCacherConformance.Violation(
         rule: rule,
@@ -85,8 +85,8 @@ struct Checks: Sendable {
   private func lookUntilFree(
     _ node: any SharedCacher<String>,
     _ announcements: Announcements,
-    _ change: (inout SharedWish) -> Void = { _ in }
-  ) async throws -> SharedFinding<String> {
+    _ change: (inout SharedCache.Wish) -> Void = { _ in }
+  ) async throws -> SharedCache.Finding<String> {
     while true {
       await announcements.wait(for: "key")
       let finding = try await look(node, "key", change)
@@ -97,7 +97,7 @@ struct Checks: Sendable {
 
   func manyKeys() async throws {
     let keys = (0..<200).map { "key \($0)" }
-    let wishes = Dictionary(uniqueKeysWithValues: keys.map { ($0, SharedWish()) })
+    let wishes = Dictionary(uniqueKeysWithValues: keys.map { ($0, SharedCache.Wish()) })
     let findings = try await a.look(for: wishes)
     try require(Set(findings.keys) == Set(keys), "A look finds something for each key.")
     for (key, finding) in findings {
@@ -111,7 +111,7 @@ struct Checks: Sendable {
   }
 
   func fence(
-    _ expected: SharedFill,
+    _ expected: SharedCache.Fill,
     _ change: (any SharedCacher<String>) async throws -> Void
   ) async throws {
     let lease = try await lease(a)
@@ -194,7 +194,7 @@ struct Checks: Sendable {
     guard case .busy(let version, _, _) = try await look(b) else {
       return try require(false, "The key is busy.")
     }
-    let failure = SharedFailure(
+    let failure = SharedCache.Failure(
       description: "down",
       isConnectivityFailure: true,
       isOriginFailure: false

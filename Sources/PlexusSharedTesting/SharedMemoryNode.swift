@@ -22,15 +22,15 @@ public final class SharedMemoryNode<Value: Sendable>: SharedCacher {
   private struct State: Sendable {
     var isConnected = true
     var isDeaf = false
-    var unheard: [SharedChange] = []
+    var unheard: [SharedCache.Change] = []
     var delay = Duration.zero
     var known: SharedMemoryState<Value>.Knowledge
     /// The end of the trust, if the node is cut off or deaf.
     var trustEnd: Duration?
     var lookCount = 0
     /// The leases that are neither filled nor released.
-    var held: Set<FetchLease> = []
-    var handlers: [@Sendable (SharedChange) -> Void] = []
+    var held: Set<SharedCache.Lease> = []
+    var handlers: [@Sendable (SharedCache.Change) -> Void] = []
   }
 
   private let engine: SharedMemory<Value>
@@ -59,7 +59,7 @@ public final class SharedMemoryNode<Value: Sendable>: SharedCacher {
   var trustEnd: Duration? { state.withLock { $0.trustEnd } }
 
   /// Handles an announcement, unless the connection is cut off.
-  func hear(_ change: SharedChange) {
+  func hear(_ change: SharedCache.Change) {
     let isHeard = state.withLock { state in
       guard state.isConnected else { return false }
       if state.isDeaf { state.unheard.append(change) }
@@ -68,7 +68,7 @@ public final class SharedMemoryNode<Value: Sendable>: SharedCacher {
     if isHeard { announce(change) }
   }
 
-  private func announce(_ change: SharedChange) {
+  private func announce(_ change: SharedCache.Change) {
     if change == .everything {
       trust.end()
       extendTrust()
@@ -88,7 +88,7 @@ extension SharedMemoryNode {
 
   /// Breaks the connection: all calls fail, and the trust ends after the near lease of the engine.
   ///
-  /// `SharedChange.interrupted` is announced.
+  /// `SharedCache.Change.interrupted` is announced.
   public func cutOff() {
     let end = engine.now + engine.nearLease
     trust.extend(until: trust.now.advanced(by: engine.nearLease))
@@ -106,7 +106,7 @@ extension SharedMemoryNode {
 
   /// Reconnects the node, even if it was not cut off.
   ///
-  /// Announcements were lost: `SharedChange.everything` is announced.
+  /// Announcements were lost: `SharedCache.Change.everything` is announced.
   public func reconnect() {
     let held = state.withLock { state in
       state.isConnected = true
@@ -138,7 +138,7 @@ extension SharedMemoryNode {
   public func hearAnnouncements() {
     extendTrust()
     while true {
-      let change = state.withLock { state -> SharedChange? in
+      let change = state.withLock { state -> SharedCache.Change? in
         guard state.unheard.isEmpty else { return state.unheard.removeFirst() }
         state.isDeaf = false
         state.trustEnd = nil
@@ -196,11 +196,11 @@ extension SharedMemoryNode {
   /// - Returns: The finding for each key.
   /// - Throws: ``Unreachable``.
   public func look(
-    for wishes: [String: SharedWish]
-  ) async throws -> [String: SharedFinding<Value>] {
+    for wishes: [String: SharedCache.Wish]
+  ) async throws -> [String: SharedCache.Finding<Value>] {
     state.withLock { $0.lookCount += 1 }
     let findings = try await call { content, now, _ in
-      var findings: [String: SharedFinding<Value>] = [:]
+      var findings: [String: SharedCache.Finding<Value>] = [:]
       for (key, wish) in wishes { findings[key] = content.look(key, wish, by: number, at: now) }
       return (findings, [])
     }
@@ -220,8 +220,8 @@ extension SharedMemoryNode {
   /// - Throws: ``Unreachable``.
   public func fill(
     _ entry: CacheEntry<Value>,
-    under lease: FetchLease
-  ) async throws -> SharedFill {
+    under lease: SharedCache.Lease
+  ) async throws -> SharedCache.Fill {
     state.withLock { _ = $0.held.remove(lease) }
     return try await call { content, now, _ in
       content.fill(entry, under: lease, by: number, at: now)
@@ -233,7 +233,7 @@ extension SharedMemoryNode {
   /// - Parameters:
   ///   - leases: The leases.
   ///   - failure: The failure of the fetches, if any.
-  public func release(_ leases: [FetchLease], because failure: SharedFailure?) async {
+  public func release(_ leases: [SharedCache.Lease], because failure: SharedCache.Failure?) async {
     state.withLock { $0.held.subtract(leases) }
     try? await call { content, now, _ in
       ((), content.release(leases, because: failure, by: number, at: now))
@@ -254,7 +254,7 @@ extension SharedMemoryNode {
   ///   - what: The entries.
   ///   - reach: The guarantee that holds when the call returns.
   /// - Throws: ``Unreachable``; a `CancellationError` if the task is cancelled while it waits for other nodes.
-  public func remove(_ what: SharedRemoval, reach: ClearReach) async throws {
+  public func remove(_ what: SharedCache.Removal, reach: ClearReach) async throws {
     guard reach != .here else { return }
     try await call { content, _, nodes in
       switch what {
@@ -282,7 +282,7 @@ extension SharedMemoryNode {
   /// Calls a handler with the changes that other nodes make from now on.
   ///
   /// - Parameter handler: The handler.
-  public func observeChanges(_ handler: @escaping @Sendable (SharedChange) -> Void) {
+  public func observeChanges(_ handler: @escaping @Sendable (SharedCache.Change) -> Void) {
     state.withLock { $0.handlers.append(handler) }
   }
 }

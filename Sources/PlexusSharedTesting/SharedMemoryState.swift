@@ -20,7 +20,7 @@ struct SharedMemoryState<Value: Sendable>: Sendable {
   /// An announcement of a change for some nodes.
   struct Announcement: Sendable {
     var nodes: Set<Int>
-    var change: SharedChange
+    var change: SharedCache.Change
   }
 
   private struct Record: Sendable {
@@ -30,11 +30,11 @@ struct SharedMemoryState<Value: Sendable>: Sendable {
     var storedAt = Duration.zero
     var outdatedBy: UInt64 = 0
     var lease: Lease?
-    var failure: (token: UInt64, failure: SharedFailure)?
+    var failure: (token: UInt64, failure: SharedCache.Failure)?
   }
 
   private struct Lease: Sendable {
-    var version: SharedVersion
+    var version: SharedCache.Version
     var node: Int
     var until: Duration
   }
@@ -86,10 +86,10 @@ struct SharedMemoryState<Value: Sendable>: Sendable {
 
   mutating func look(
     _ key: String,
-    _ wish: SharedWish,
+    _ wish: SharedCache.Wish,
     by node: Int,
     at now: Duration
-  ) -> SharedFinding<Value> {
+  ) -> SharedCache.Finding<Value> {
     interested[key, default: []].insert(node)
     for tag in wish.tags { interestedInTags[tag, default: []].insert(node) }
     var record = records[key] ?? Record()
@@ -119,15 +119,15 @@ struct SharedMemoryState<Value: Sendable>: Sendable {
     // It lasts until its node can no longer renew it.
     record.lease = Lease(version: version, node: node, until: .seconds(Int64.max / 4))
     records[key] = record
-    return .granted(FetchLease(key: key, version: version), previous: previous)
+    return .granted(SharedCache.Lease(key: key, version: version), previous: previous)
   }
 
   mutating func fill(
     _ entry: CacheEntry<Value>,
-    under lease: FetchLease,
+    under lease: SharedCache.Lease,
     by node: Int,
     at now: Duration
-  ) -> (SharedFill, [Announcement]) {
+  ) -> (SharedCache.Fill, [Announcement]) {
     var record = records[lease.key] ?? Record()
     let holds = holds(lease, record, node, at: now)
     guard lease.version.epoch == epoch.counter, lease.version.nonce == epoch.nonce else {
@@ -169,8 +169,8 @@ struct SharedMemoryState<Value: Sendable>: Sendable {
   }
 
   mutating func release(
-    _ leases: [FetchLease],
-    because failure: SharedFailure?,
+    _ leases: [SharedCache.Lease],
+    because failure: SharedCache.Failure?,
     by node: Int,
     at now: Duration
   ) -> [Announcement] {
@@ -224,10 +224,10 @@ struct SharedMemoryState<Value: Sendable>: Sendable {
   }
 
   /// Renews the leases that a node holds, if they have not expired.
-  mutating func reconnect(_ node: Int, holding held: Set<FetchLease>, at now: Duration) {
+  mutating func reconnect(_ node: Int, holding held: Set<SharedCache.Lease>, at now: Duration) {
     for key in records.keys {
       guard let lease = records[key]?.lease, lease.node == node, now < lease.until,
-        held.contains(FetchLease(key: key, version: lease.version))
+        held.contains(SharedCache.Lease(key: key, version: lease.version))
       else { continue }
       records[key]?.lease?.until = .seconds(Int64.max / 4)
     }
@@ -235,8 +235,8 @@ struct SharedMemoryState<Value: Sendable>: Sendable {
 
   // MARK: - Parts
 
-  private func version(_ token: UInt64) -> SharedVersion {
-    SharedVersion(epoch: epoch.counter, nonce: epoch.nonce, token: token)
+  private func version(_ token: UInt64) -> SharedCache.Version {
+    SharedCache.Version(epoch: epoch.counter, nonce: epoch.nonce, token: token)
   }
 
   /// Returns whether a value with a token was removed by one of its tags.
@@ -249,7 +249,12 @@ struct SharedMemoryState<Value: Sendable>: Sendable {
     return lastToken
   }
 
-  private func holds(_ lease: FetchLease, _ record: Record, _ node: Int, at now: Duration) -> Bool {
+  private func holds(
+    _ lease: SharedCache.Lease,
+    _ record: Record,
+    _ node: Int,
+    at now: Duration
+  ) -> Bool {
     guard let held = record.lease else { return false }
     return held.version == lease.version && held.node == node && now < held.until
   }

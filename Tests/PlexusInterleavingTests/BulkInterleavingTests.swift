@@ -28,7 +28,7 @@ extension `Every order of jobs` {
 
     private static func map(
       _ origin: Origin,
-      whenUnobserved: UnobservedFetch = .finishAndStore,
+      whenUnobserved: CachePolicy.UnobservedFetch = .finishAndStore,
       capacity: CacheCapacity<Int> = .unbounded
     ) -> MultiplexerMap<Int, Int> {
       var policy = CachePolicy()
@@ -42,8 +42,10 @@ extension `Every order of jobs` {
       try results.mapValues { try $0.get() }
     }
 
-    @Test(arguments: [UnobservedFetch.finishAndStore, .cancel])
-    func `R1: two requests that overlap fetch each key once`(policy: UnobservedFetch) throws {
+    @Test(arguments: [CachePolicy.UnobservedFetch.finishAndStore, .cancel])
+    func `R1: two requests that overlap fetch each key once`(
+      policy: CachePolicy.UnobservedFetch
+    ) throws {
       try forEveryInterleaving(deviations: 3) {
         let origin = Origin()
         let map = Self.map(origin, whenUnobserved: policy)
@@ -63,9 +65,9 @@ extension `Every order of jobs` {
       }
     }
 
-    @Test(arguments: [UnobservedFetch.finishAndStore, .cancel])
+    @Test(arguments: [CachePolicy.UnobservedFetch.finishAndStore, .cancel])
     func `a window gives every remaining caller its value, no matter who leaves and when it ends`(
-      policy: UnobservedFetch
+      policy: CachePolicy.UnobservedFetch
     ) throws {
       try forEveryInterleaving(deviations: 2) {
         let clock = ManualClock()
@@ -111,9 +113,9 @@ extension `Every order of jobs` {
       }
     }
 
-    @Test(arguments: [UnobservedFetch.finishAndStore, .cancel])
+    @Test(arguments: [CachePolicy.UnobservedFetch.finishAndStore, .cancel])
     func `R5: and R6: a caller that leaves costs no other caller its value`(
-      policy: UnobservedFetch
+      policy: CachePolicy.UnobservedFetch
     ) throws {
       try forEveryInterleaving(deviations: 4) {
         let origin = Origin()

@@ -39,8 +39,10 @@ extension `Every order of jobs` {
       return policy
     }
 
-    @Test(arguments: [UnobservedFetch.finishAndStore, .cancel])
-    func `R1: two requests share a fetch or find its value`(policy: UnobservedFetch) throws {
+    @Test(arguments: [CachePolicy.UnobservedFetch.finishAndStore, .cancel])
+    func `R1: two requests share a fetch or find its value`(
+      policy: CachePolicy.UnobservedFetch
+    ) throws {
       try forEveryInterleaving {
         let origin = Origin()
         var settings = CachePolicy()

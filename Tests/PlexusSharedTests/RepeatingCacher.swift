@@ -27,27 +27,30 @@ final class RepeatingCacher: SharedCacher {
   var trust: NearTrust { node.trust }
 
   func look(
-    for wishes: [String: SharedWish]
-  ) async throws -> [String: SharedFinding<String>] {
+    for wishes: [String: SharedCache.Wish]
+  ) async throws -> [String: SharedCache.Finding<String>] {
     let isRepeating = state.withLock { state in
       if state.isRepeating { state.repeatCount += 1 }
       return state.isRepeating
     }
-    let wishes = isRepeating ? wishes.mapValues { _ in SharedWish() } : wishes
+    let wishes = isRepeating ? wishes.mapValues { _ in SharedCache.Wish() } : wishes
     return try await node.look(for: wishes)
   }
 
-  func fill(_ entry: CacheEntry<String>, under lease: FetchLease) async throws -> SharedFill {
+  func fill(
+    _ entry: CacheEntry<String>,
+    under lease: SharedCache.Lease
+  ) async throws -> SharedCache.Fill {
     try await node.fill(entry, under: lease)
   }
 
-  func release(_ leases: [FetchLease], because failure: SharedFailure?) async {
+  func release(_ leases: [SharedCache.Lease], because failure: SharedCache.Failure?) async {
     await node.release(leases, because: failure)
   }
 
   func outdate(_ keys: Set<String>) async throws {}
 
-  func remove(_ what: SharedRemoval, reach: ClearReach) async throws {
+  func remove(_ what: SharedCache.Removal, reach: ClearReach) async throws {
     try await node.remove(what, reach: reach)
   }
 
@@ -57,7 +60,7 @@ final class RepeatingCacher: SharedCacher {
     try await node.store(entries)
   }
 
-  func observeChanges(_ handler: @escaping @Sendable (SharedChange) -> Void) {
+  func observeChanges(_ handler: @escaping @Sendable (SharedCache.Change) -> Void) {
     node.observeChanges(handler)
   }
 }

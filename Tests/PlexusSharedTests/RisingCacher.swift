@@ -17,33 +17,40 @@ final class RisingCacher: SharedCacher {
   var trust: NearTrust { node.trust }
 
   func look(
-    for wishes: [String: SharedWish]
-  ) async throws -> [String: SharedFinding<String>] {
+    for wishes: [String: SharedCache.Wish]
+  ) async throws -> [String: SharedCache.Finding<String>] {
     wishes.mapValues { _ in
       let token = token.withLock { token in
         token += 1
         return token
       }
       let entry = CacheEntry(value: "old", storedAt: .zero)
-      return .entry(entry, age: .seconds(1_000), SharedVersion(epoch: 1, nonce: 1, token: token))
+      return .entry(
+        entry,
+        age: .seconds(1_000),
+        SharedCache.Version(epoch: 1, nonce: 1, token: token)
+      )
     }
   }
 
-  func fill(_ entry: CacheEntry<String>, under lease: FetchLease) async throws -> SharedFill {
+  func fill(
+    _ entry: CacheEntry<String>,
+    under lease: SharedCache.Lease
+  ) async throws -> SharedCache.Fill {
     .superseded
   }
 
-  func release(_ leases: [FetchLease], because failure: SharedFailure?) async {}
+  func release(_ leases: [SharedCache.Lease], because failure: SharedCache.Failure?) async {}
 
   func outdate(_ keys: Set<String>) async throws {}
 
-  func remove(_ what: SharedRemoval, reach: ClearReach) async throws {}
+  func remove(_ what: SharedCache.Removal, reach: ClearReach) async throws {}
 
   var generation: CacheGeneration? { node.generation }
 
   func store(_ entries: [String: CacheEntry<String>]) async throws {}
 
-  func observeChanges(_ handler: @escaping @Sendable (SharedChange) -> Void) {
+  func observeChanges(_ handler: @escaping @Sendable (SharedCache.Change) -> Void) {
     node.observeChanges(handler)
   }
 }

@@ -146,7 +146,7 @@ struct `Maps with a shared tier` {
     await clock.sleepers(1)
     a.gate.open()
     await #expect(throws: Origin.Down.self) { try await first.value }
-    let failure = await #expect(throws: SharedFailure.self) { try await second.value }
+    let failure = await #expect(throws: SharedCache.Failure.self) { try await second.value }
     #expect(failure?.isConnectivityFailure == true)
     #expect(b.fetchCount == 0)
     origin.set("2")
@@ -685,8 +685,8 @@ struct `Maps with a shared tier` {
   }
 
   /// Returns the lease of a key for a node.
-  private func lease(_ node: any SharedCacher<String>) async throws -> FetchLease {
-    let finding = try await node.look(for: ["k": SharedWish()])["k"]
+  private func lease(_ node: any SharedCacher<String>) async throws -> SharedCache.Lease {
+    let finding = try await node.look(for: ["k": SharedCache.Wish()])["k"]
     guard case .granted(let lease, _) = finding else { throw Origin.Down() }
     return lease
   }

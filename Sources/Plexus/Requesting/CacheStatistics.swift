@@ -67,7 +67,7 @@ public struct CacheStatistics: Hashable, Sendable {
   ///
   /// Such a call ignores its cancellation, while its callers have received the error. Unlike the other numbers, this one
   /// decreases when a call returns. Each attempt of a retried fetch counts, and a fetch of several keys counts once. A
-  /// fetch that was cancelled earlier, for example by ``UnobservedFetch/cancel``, counts from the end of its time limit.
+  /// fetch that was cancelled earlier, for example by ``CachePolicy/UnobservedFetch/cancel``, counts from the end of its time limit.
   /// Without a `fetchTimeout`, the number is always zero.
   public var abandoned: Int
 

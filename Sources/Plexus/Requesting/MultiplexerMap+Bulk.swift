@@ -4,7 +4,7 @@ extension MultiplexerMap {
   /// ``request(_:)->[Key:Result<Value,Error>]`` fetches all missing keys with one call. With a window, requests of
   /// single keys share a call, too: the window opens with the first key, and the fetch starts when the window closes or
   /// the batch is full. Without a window, a single key is fetched alone. A key whose callers have all left before the
-  /// fetch starts is not fetched, unless the policy is ``UnobservedFetch/finishAndStore``.
+  /// fetch starts is not fetched, unless the policy is ``CachePolicy/UnobservedFetch/finishAndStore``.
   ///
   /// ```swift
   /// let users = MultiplexerMap<Int, String>.bulk(window: .milliseconds(2), maximumBatchSize: 100) { ids in
@@ -102,7 +102,7 @@ extension MultiplexerMap {
   /// ``request(_:)->[Key:Result<Value,Error>]`` fetches all missing keys with one call. With a window, requests of
   /// single keys share a call, too: the window opens with the first key, and the fetch starts when the window closes or
   /// the batch is full. Without a window, a single key is fetched alone. A key whose callers have all left before the
-  /// fetch starts is not fetched, unless the policy is ``UnobservedFetch/finishAndStore``.
+  /// fetch starts is not fetched, unless the policy is ``CachePolicy/UnobservedFetch/finishAndStore``.
   ///
   /// ```swift
   /// let users = MultiplexerMap<Int, String>.bulk(window: .milliseconds(2), maximumBatchSize: 100) { ids in
@@ -220,7 +220,7 @@ extension MultiplexerMap where Key: LosslessStringConvertible {
   /// ``request(_:)->[Key:Result<Value,Error>]`` fetches all missing keys with one call. With a window, requests of
   /// single keys share a call, too: the window opens with the first key, and the fetch starts when the window closes or
   /// the batch is full. Without a window, a single key is fetched alone. A key whose callers have all left before the
-  /// fetch starts is not fetched, unless the policy is ``UnobservedFetch/finishAndStore``.
+  /// fetch starts is not fetched, unless the policy is ``CachePolicy/UnobservedFetch/finishAndStore``.
   ///
   /// ```swift
   /// let users = MultiplexerMap<Int, String>.bulk(window: .milliseconds(2), maximumBatchSize: 100) { ids in

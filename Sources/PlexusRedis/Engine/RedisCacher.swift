@@ -21,15 +21,15 @@ final class RedisCacher<Value: Codable & Sendable>: SharedCacher {
 
   var trust: NearTrust { space.trust }
 
-  func observeChanges(_ handler: @escaping @Sendable (SharedChange) -> Void) {
+  func observeChanges(_ handler: @escaping @Sendable (SharedCache.Change) -> Void) {
     space.observe(handler)
   }
 
   // MARK: - Looks
 
   func look(
-    for wishes: [String: SharedWish]
-  ) async throws -> [String: SharedFinding<Value>] {
+    for wishes: [String: SharedCache.Wish]
+  ) async throws -> [String: SharedCache.Finding<Value>] {
     // Most lookups find the entry of one key.
     if wishes.count == 1, let (key, wish) = wishes.first, wish.newerThan == nil {
       if let entry = try await space.tier.read(Tier.Wish(key, wish)),
@@ -45,7 +45,8 @@ final class RedisCacher<Value: Codable & Sendable>: SharedCacher {
   }
 
   /// Looks by scripts for entries and leases of the keys without a finding.
-  private func lookByScripts(_ search: Search) async throws -> [String: SharedFinding<Value>] {
+  private func lookByScripts(_ search: Search) async throws -> [String: SharedCache.Finding<Value>]
+  {
     var search = search
     if search.rest.values.contains(where: \.takesLease) {
       // The task is not cancelled with its caller: the leases of a cancelled lookup would be lost.
@@ -60,11 +61,11 @@ final class RedisCacher<Value: Codable & Sendable>: SharedCacher {
 
   /// A lookup in progress.
   private struct Search: Sendable {
-    var findings: [String: SharedFinding<Value>] = [:]
+    var findings: [String: SharedCache.Finding<Value>] = [:]
     /// The latest failure of a part.
     var failure: (any Error)?
     /// The wishes without a finding or a failure.
-    var rest: [String: SharedWish]
+    var rest: [String: SharedCache.Wish]
   }
 
   /// Reads entries, which needs no script.
@@ -91,7 +92,7 @@ final class RedisCacher<Value: Codable & Sendable>: SharedCacher {
           search.rest[wish.key] = wishes[wish.key]
           // An entry that cannot be decoded counts as missing.
           if let version = entry?.version {
-            search.rest[wish.key]?.newerThan = SharedVersion(version)
+            search.rest[wish.key]?.newerThan = SharedCache.Version(version)
           }
         }
       }
@@ -126,31 +127,33 @@ final class RedisCacher<Value: Codable & Sendable>: SharedCacher {
       search.findings[key] = found
       search.rest[key] = nil
     } else if case .entry(let entry) = finding {
-      search.rest[key]?.newerThan = SharedVersion(entry.version)
+      search.rest[key]?.newerThan = SharedCache.Version(entry.version)
     } else {
       search.rest[key] = nil
     }
   }
 
-  private func finding(_ finding: TierFinding) -> SharedFinding<Value>? {
+  private func finding(_ finding: TierFinding) -> SharedCache.Finding<Value>? {
     switch finding {
     case .entry(let entry):
-      return self.entry(entry).map { .entry($0, age: entry.age, SharedVersion(entry.version)) }
+      return self.entry(entry).map {
+        .entry($0, age: entry.age, SharedCache.Version(entry.version))
+      }
     case .nothing(let previous):
       return .missing(previous: previous.flatMap { entry($0) })
     case .granted(let lease, let previous):
       space.leases.begin([lease])
-      return .granted(FetchLease(lease), previous: previous.flatMap { entry($0) })
+      return .granted(SharedCache.Lease(lease), previous: previous.flatMap { entry($0) })
     case .busy(let version, let remaining, let previous):
       return .busy(
-        SharedVersion(version),
+        SharedCache.Version(version),
         previous: previous.flatMap { entry($0) },
         holderUntil: remaining
       )
     case .failedElsewhere(let payload):
       guard let failure = try? RedisCoding.decoder.decode(FailurePayload.self, from: Data(payload))
       else {
-        let failure = SharedFailure(
+        let failure = SharedCache.Failure(
           description: "The fetch of another process has failed.",
           isConnectivityFailure: false,
           isOriginFailure: true
@@ -158,7 +161,7 @@ final class RedisCacher<Value: Codable & Sendable>: SharedCacher {
         return .failedElsewhere(failure)
       }
       return .failedElsewhere(
-        SharedFailure(
+        SharedCache.Failure(
           description: failure.description,
           isConnectivityFailure: failure.isConnectivityFailure,
           isOriginFailure: failure.isOriginFailure
@@ -185,7 +188,10 @@ final class RedisCacher<Value: Codable & Sendable>: SharedCacher {
 
   // MARK: - Leases
 
-  func fill(_ entry: CacheEntry<Value>, under lease: FetchLease) async throws -> SharedFill {
+  func fill(
+    _ entry: CacheEntry<Value>,
+    under lease: SharedCache.Lease
+  ) async throws -> SharedCache.Fill {
     let lease = TierLease(lease)
     // Regardless of the result, the lease is no longer used.
     defer { space.leases.end([lease]) }
@@ -202,7 +208,7 @@ final class RedisCacher<Value: Codable & Sendable>: SharedCacher {
     }
   }
 
-  func release(_ leases: [FetchLease], because failure: SharedFailure?) async {
+  func release(_ leases: [SharedCache.Lease], because failure: SharedCache.Failure?) async {
     let leases = leases.map { TierLease($0) }
     defer { space.leases.end(leases) }
     let payload = failure.flatMap { failure in
@@ -242,7 +248,7 @@ final class RedisCacher<Value: Codable & Sendable>: SharedCacher {
     try await naming { try await space.tier.outdate(keys) }
   }
 
-  func remove(_ what: SharedRemoval, reach: ClearReach) async throws {
+  func remove(_ what: SharedCache.Removal, reach: ClearReach) async throws {
     guard reach != .here else { return }
     switch what {
     case .keys(let keys):
@@ -289,14 +295,14 @@ final class RedisCacher<Value: Codable & Sendable>: SharedCacher {
 
 // MARK: - Versions
 
-extension SharedVersion {
+extension SharedCache.Version {
   init(_ version: TierVersion) {
     self.init(epoch: version.epoch.counter, nonce: version.epoch.nonce, token: version.token)
   }
 }
 
 extension TierVersion {
-  init(_ version: SharedVersion) {
+  init(_ version: SharedCache.Version) {
     self.init(
       epoch: TierEpoch(counter: version.epoch, nonce: version.nonce),
       token: version.token
@@ -304,20 +310,20 @@ extension TierVersion {
   }
 }
 
-extension FetchLease {
+extension SharedCache.Lease {
   init(_ lease: TierLease) {
-    self.init(key: lease.key, version: SharedVersion(lease.version))
+    self.init(key: lease.key, version: SharedCache.Version(lease.version))
   }
 }
 
 extension TierLease {
-  init(_ lease: FetchLease) {
+  init(_ lease: SharedCache.Lease) {
     self.init(key: lease.key, version: TierVersion(lease.version))
   }
 }
 
 extension Tier.Wish {
-  init(_ key: String, _ wish: SharedWish) {
+  init(_ key: String, _ wish: SharedCache.Wish) {
     self.init(key)
     newerThan = wish.newerThan.map { TierVersion($0) }
     takesLease = wish.takesLease

@@ -4,7 +4,7 @@ internal import PlexusSupport
 /// One space of the engine for one cache of this process: its trust, its leases and its announcements.
 final class RedisSpace: Sendable {
   private struct State: Sendable {
-    var handlers: [@Sendable (SharedChange) -> Void] = []
+    var handlers: [@Sendable (SharedCache.Change) -> Void] = []
     /// The mark: copies from before it are not trusted.
     var acknowledged: TierMark?
     /// The time until which nodes can trust their copies although the engine has lost their registrations.
@@ -30,7 +30,7 @@ final class RedisSpace: Sendable {
     self.hurry = hurry
   }
 
-  func observe(_ handler: @escaping @Sendable (SharedChange) -> Void) {
+  func observe(_ handler: @escaping @Sendable (SharedCache.Change) -> Void) {
     state.withLock { $0.handlers.append(handler) }
   }
 
@@ -70,7 +70,7 @@ final class RedisSpace: Sendable {
     state.withLock { $0.unregisteredUntil = .now + nearLease }
   }
 
-  private func announce(_ change: SharedChange) {
+  private func announce(_ change: SharedCache.Change) {
     for handle in state.withLock({ $0.handlers }) { handle(change) }
   }
 

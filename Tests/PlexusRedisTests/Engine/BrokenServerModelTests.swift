@@ -147,9 +147,9 @@ struct `A server that breaks its protocol` {
     }
     let engine = try await connected(to: server)
     let cacher = engine.cacher(String.self, space: "values", schema: "1")
-    var wish = SharedWish()
+    var wish = SharedCache.Wish()
     // Such a look needs no other commands.
-    wish.newerThan = SharedVersion(epoch: 1, nonce: 10, token: 0)
+    wish.newerThan = SharedCache.Version(epoch: 1, nonce: 10, token: 0)
     for _ in 0..<5 {
       let wishes = (0..<64).map { ("\($0)", wish) }
       let findings = try? await cacher.look(for: Dictionary(uniqueKeysWithValues: wishes))
@@ -199,13 +199,15 @@ struct `A server that breaks its protocol` {
       "+\(number) 1 {\"value\":\"x\"}",
     ] {
       lease.withLock { $0 = reply }
-      await #expect(throws: TierError.self) { try await cacher.look(for: ["k": SharedWish()]) }
+      await #expect(throws: TierError.self) {
+        try await cacher.look(for: ["k": SharedCache.Wish()])
+      }
     }
     await #expect(throws: TierError.self) { try await cacher.remove(.all, reach: .shared) }
     await #expect(throws: TierError.self) {
       try await cacher.remove(.keys(["k"]), reach: .everywhere)
     }
-    _ = try? await cacher.look(for: ["k": SharedWish()])
+    _ = try? await cacher.look(for: ["k": SharedCache.Wish()])
     #expect(!server.commands.entries.contains { $0.words.contains { $0.contains(number) } })
     await engine.close()
   }

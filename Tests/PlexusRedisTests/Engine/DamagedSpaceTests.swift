@@ -160,7 +160,8 @@ struct `Caches whose keys another program has changed` {
     let node = try await Node(server)
     let cacher = node.engine.cacher(String.self, space: "other", schema: "1")
     for command in ["FLUSHALL", "SCRIPT FLUSH"] {
-      guard case .granted(let lease, _)? = try await cacher.look(for: ["k": SharedWish()])["k"]
+      guard
+        case .granted(let lease, _)? = try await cacher.look(for: ["k": SharedCache.Wish()])["k"]
       else {
         Issue.record("There is no lease")
         return

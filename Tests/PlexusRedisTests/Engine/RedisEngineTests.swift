@@ -21,13 +21,14 @@ struct `Caches over a Redis server` {
       _ server: RedisServer,
       schema: String = "1",
       policy: CachePolicy = CachePolicy(),
+      nearLease: Duration = .seconds(60),
       fetchLease: Duration = .seconds(60),
       fetch: @escaping @Sendable (String) throws -> String
     ) async throws {
       var options = RedisOptions()
       // Tests do not depend on how busy the machine is.
       options.commandTimeout = .seconds(60)
-      options.nearLease = .seconds(60)
+      options.nearLease = nearLease
       options.fetchLease = fetchLease
       engine = try RedisEngine(server.address, options: options)
       gate.open()
@@ -267,8 +268,9 @@ struct `Caches over a Redis server` {
   /// Lets a node fail while another one waits for its fetch.
   ///
   /// - Returns: The failure of the other one.
-  private func failure<Failure: Error>(ofAnotherWith error: Failure) async throws -> SharedFailure?
-  {
+  private func failure<Failure: Error>(
+    ofAnotherWith error: Failure
+  ) async throws -> SharedCache.Failure? {
     let server = try RedisServer()
     // Without the failure, the other one would wait for an hour.
     let a = try await Node(server, fetchLease: .seconds(3_600)) { _ in throw error }
@@ -282,7 +284,7 @@ struct `Caches over a Redis server` {
     await monitor.commands(1, with: "lua", "\"HMGET\"", ":e:")
     a.gate.open()
     await #expect(throws: Failure.self) { try await first.value }
-    let failure = await #expect(throws: SharedFailure.self) { try await second.value }
+    let failure = await #expect(throws: SharedCache.Failure.self) { try await second.value }
     #expect(b.fetchCount == 0)
     return failure
   }
@@ -501,15 +503,21 @@ struct `Caches over a Redis server` {
 
   @Test func `a lease is renewed as long as the fetch takes`() async throws {
     let server = try RedisServer()
-    let a = try await Node(server, fetchLease: .seconds(8)) { _ in "1" }
+    // The leases of a node are renewed four times in its near lease.
+    let a = try await Node(server, nearLease: .milliseconds(200)) { _ in "1" }
     let b = try await Node(server) { _ in "2" }
     a.gate.close()
     async let first = a.map.request("k")
     await a.gate.arrivals(1)
     let monitor = try await RedisMonitor(server)
     async let second = b.map.request("k")
-    // Renewed five times: that takes longer than the lease.
+    func leaseEnd() async throws -> Int {
+      try #require(Int(try RedisShell.run("HGET {values}:f:values/k u", on: server)))
+    }
+    await monitor.commands(1, with: "lua", "\"PEXPIRE\"", ":f:")
+    let end = try await leaseEnd()
     await monitor.commands(5, with: "lua", "\"PEXPIRE\"", ":f:")
+    #expect(try await leaseEnd() > end)
     a.gate.open()
     #expect(try await first == "1")
     #expect(try await second == "1")
@@ -544,7 +552,7 @@ struct `Caches over a Redis server` {
     try await cacher.store(entries)
     #expect(try await scripts() == 125)
     // Entries that are there need no script.
-    let findings = try await cacher.look(for: entries.mapValues { _ in SharedWish() })
+    let findings = try await cacher.look(for: entries.mapValues { _ in SharedCache.Wish() })
     #expect(try await scripts() == 125)
     #expect(try await monitor.count(with: "\"HMGET\"", "{values}:e:", on: server) == 1_000)
     #expect(findings.count == 1_000)
@@ -575,14 +583,16 @@ struct `Caches over a Redis server` {
     for await health in engine.health() where health == .connected { break }
     let cacher = engine.cacher(Int.self, space: "values", schema: "1")
     let keys = Set((0..<1_000).map { "\($0)" })
-    let wishes = Dictionary(uniqueKeysWithValues: keys.map { ($0, SharedWish()) })
+    let wishes = Dictionary(uniqueKeysWithValues: keys.map { ($0, SharedCache.Wish()) })
     let findings = try await cacher.look(for: wishes)
     #expect(findings["7"] == nil)
     #expect(findings.count >= 1_000 - 8)
     let error = await #expect(throws: CacherError.self) { try await cacher.outdate(keys) }
     #expect(error?.failures["7"] != nil)
     #expect((1...8).contains(error?.failures.count ?? 0))
-    await #expect(throws: (any Error).self) { try await cacher.look(for: ["7": SharedWish()]) }
+    await #expect(throws: (any Error).self) {
+      try await cacher.look(for: ["7": SharedCache.Wish()])
+    }
     await engine.close()
   }
 

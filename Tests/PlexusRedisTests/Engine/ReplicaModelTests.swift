@@ -54,11 +54,11 @@ struct `Clears that replicas acknowledge` {
     return engine
   }
 
-  private static let removals: [SharedRemoval] = [.keys(["k"]), .tags(["t"]), .all]
+  private static let removals: [SharedCache.Removal] = [.keys(["k"]), .tags(["t"]), .all]
 
   @Test(arguments: removals, [ClearReach.shared, .everywhere])
   func `D6: a clear throws while a replica is missing, and returns once it is there`(
-    removal: SharedRemoval,
+    removal: SharedCache.Removal,
     reach: ClearReach
   ) async throws {
     let servers = try await Servers(replicas: 2)
@@ -77,7 +77,7 @@ struct `Clears that replicas acknowledge` {
     }
     // Neither a store nor a look needs the replicas.
     try await cacher.store(["k": entry])
-    _ = try await cacher.look(for: ["k": SharedWish()])
+    _ = try await cacher.look(for: ["k": SharedCache.Wish()])
     servers.replicas[1].resume()
     try await cacher.remove(removal, reach: reach)
     await engine.close()
@@ -121,7 +121,7 @@ struct `Clears that replicas acknowledge` {
     let clear = Task { try await cacher.remove(.keys(["k"]), reach: .shared) }
     await monitor.commands(1, with: "\"WAIT\"")
     try await cacher.store(["k": CacheEntry(value: "1", storedAt: .zero)])
-    guard case .entry? = try await cacher.look(for: ["k": SharedWish()])["k"] else {
+    guard case .entry? = try await cacher.look(for: ["k": SharedCache.Wish()])["k"] else {
       Issue.record("The value was not stored.")
       return
     }

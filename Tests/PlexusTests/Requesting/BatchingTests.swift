@@ -119,9 +119,9 @@ import Testing
 
   // MARK: - Leaving, clearing, refreshing, storing before departure
 
-  @Test(arguments: [(UnobservedFetch.cancel, [[2]]), (.finishAndStore, [[1, 2]])])
+  @Test(arguments: [(CachePolicy.UnobservedFetch.cancel, [[2]]), (.finishAndStore, [[1, 2]])])
   func `drops a key whose callers have all left, unless its fetch is finished anyway`(
-    expected: (policy: UnobservedFetch, calls: [[Int]])
+    expected: (policy: CachePolicy.UnobservedFetch, calls: [[Int]])
   ) async throws {
     let map = map(CachePolicy(whenUnobserved: expected.policy))
     let doomed = begin { try await map.request(1) }

@@ -6,15 +6,15 @@ import Testing
 @Suite(.fewAtOnce) struct `A cancelled caller of several keys` {
   let origin = BulkOrigin()
 
-  private func policy(_ whenUnobserved: UnobservedFetch) -> CachePolicy {
+  private func policy(_ whenUnobserved: CachePolicy.UnobservedFetch) -> CachePolicy {
     var policy = CachePolicy()
     policy.whenUnobserved = whenUnobserved
     return policy
   }
 
-  @Test(arguments: [UnobservedFetch.finishAndStore, .cancel])
+  @Test(arguments: [CachePolicy.UnobservedFetch.finishAndStore, .cancel])
   func `R5: leaves all of them at once, without affecting the others`(
-    whenUnobserved: UnobservedFetch
+    whenUnobserved: CachePolicy.UnobservedFetch
   ) async throws {
     let map = origin.makeMap(policy: policy(whenUnobserved))
     map.store(7, for: 9)
@@ -34,9 +34,9 @@ import Testing
     #expect(map.statistics.failures == 0)
   }
 
-  @Test(arguments: [UnobservedFetch.finishAndStore, .cancel])
+  @Test(arguments: [CachePolicy.UnobservedFetch.finishAndStore, .cancel])
   func `R5: before the request gets an available value, joins nothing and starts no fetch`(
-    whenUnobserved: UnobservedFetch
+    whenUnobserved: CachePolicy.UnobservedFetch
   ) async throws {
     let map = origin.makeMap(policy: policy(whenUnobserved))
     map.store(7, for: 9)

@@ -79,9 +79,9 @@ import Testing
     #expect(map.cachedValue(2) == 202)
   }
 
-  @Test(arguments: [UnobservedFetch.finishAndStore, .cancel])
+  @Test(arguments: [CachePolicy.UnobservedFetch.finishAndStore, .cancel])
   func `R10: a stored value wins for its key, and the fetch continues for the others`(
-    whenUnobserved: UnobservedFetch
+    whenUnobserved: CachePolicy.UnobservedFetch
   ) async throws {
     var policy = CachePolicy()
     policy.whenUnobserved = whenUnobserved

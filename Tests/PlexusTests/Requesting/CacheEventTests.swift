@@ -89,9 +89,9 @@ import Testing
     )
   }
 
-  @Test(arguments: [UnobservedFetch.finishAndStore, .cancel])
+  @Test(arguments: [CachePolicy.UnobservedFetch.finishAndStore, .cancel])
   func `are none for hits, joins, or what was cancelled`(
-    whenUnobserved: UnobservedFetch
+    whenUnobserved: CachePolicy.UnobservedFetch
   ) async throws {
     let gate = Gate()
     var policy = CachePolicy()

@@ -4,16 +4,16 @@ import TestSupport
 import Testing
 
 @Suite(.fewAtOnce) struct `A cancelled caller` {
-  private func policy(_ whenUnobserved: UnobservedFetch) -> CachePolicy {
+  private func policy(_ whenUnobserved: CachePolicy.UnobservedFetch) -> CachePolicy {
     var policy = CachePolicy()
     policy.whenUnobserved = whenUnobserved
     return policy
   }
 
-  @Test(arguments: CacheKind.allCases, [UnobservedFetch.finishAndStore, .cancel])
+  @Test(arguments: CacheKind.allCases, [CachePolicy.UnobservedFetch.finishAndStore, .cancel])
   func `R5: leaves at once, without affecting the fetch and the others`(
     kind: CacheKind,
-    whenUnobserved: UnobservedFetch
+    whenUnobserved: CachePolicy.UnobservedFetch
   ) async throws {
     let gate = Gate()
     let origin = ScriptedFetcher<Int>([.success(1), .success(2)], gate: gate)
@@ -34,10 +34,10 @@ import Testing
     #expect(cache.statistics.counts == CacheStatistics(hits: 1, misses: 1, joins: 2, fetches: 1))
   }
 
-  @Test(arguments: CacheKind.allCases, [UnobservedFetch.finishAndStore, .cancel])
+  @Test(arguments: CacheKind.allCases, [CachePolicy.UnobservedFetch.finishAndStore, .cancel])
   func `R5: that is cancelled before the request gets an error and starts no fetch`(
     kind: CacheKind,
-    whenUnobserved: UnobservedFetch
+    whenUnobserved: CachePolicy.UnobservedFetch
   ) async throws {
     let tally = Tally()
     let cache = kind.make(policy: policy(whenUnobserved)) { tally.increment() }
@@ -266,10 +266,10 @@ import Testing
     #expect(try await refreshed.request() == 2)
   }
 
-  @Test(arguments: CacheKind.allCases, [UnobservedFetch.finishAndStore, .cancel])
+  @Test(arguments: CacheKind.allCases, [CachePolicy.UnobservedFetch.finishAndStore, .cancel])
   func `R6: a CancellationError of the fetch itself is a failure like any other`(
     kind: CacheKind,
-    whenUnobserved: UnobservedFetch
+    whenUnobserved: CachePolicy.UnobservedFetch
   ) async throws {
     let clock = ManualClock()
     var policy = policy(whenUnobserved)

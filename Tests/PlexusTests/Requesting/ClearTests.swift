@@ -235,10 +235,10 @@ import Testing
     #expect(try await cache.request() == 1)
   }
 
-  @Test(arguments: CacheKind.allCases, [UnobservedFetch.finishAndStore, .cancel])
+  @Test(arguments: CacheKind.allCases, [CachePolicy.UnobservedFetch.finishAndStore, .cancel])
   func `R10: a value wins over fetches in flight and queued, whose callers get it`(
     kind: CacheKind,
-    whenUnobserved: UnobservedFetch
+    whenUnobserved: CachePolicy.UnobservedFetch
   ) async throws {
     let gate = Gate()
     var policy = CachePolicy()

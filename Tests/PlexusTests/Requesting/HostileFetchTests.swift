@@ -175,9 +175,9 @@ import Testing
     #expect(try await cache.request() == 2)
   }
 
-  @Test(arguments: [UnobservedFetch.finishAndStore, .cancel])
+  @Test(arguments: [CachePolicy.UnobservedFetch.finishAndStore, .cancel])
   func `R6: is cancelled with all that it requested, however deep`(
-    whenUnobserved: UnobservedFetch
+    whenUnobserved: CachePolicy.UnobservedFetch
   ) async throws {
     let own = OwnCache<MultiplexerMap<Int, Int>>()
     let gate = Gate()

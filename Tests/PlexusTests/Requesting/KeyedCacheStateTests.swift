@@ -92,9 +92,9 @@ import Testing
 }
 
 @Suite(.fewAtOnce) struct `A key that is not equal to itself` {
-  @Test(arguments: [UnobservedFetch.finishAndStore, .cancel])
+  @Test(arguments: [CachePolicy.UnobservedFetch.finishAndStore, .cancel])
   func `is fetched for its callers, and uses no memory`(
-    whenUnobserved: UnobservedFetch
+    whenUnobserved: CachePolicy.UnobservedFetch
   ) async throws {
     var policy = CachePolicy()
     policy.whenUnobserved = whenUnobserved

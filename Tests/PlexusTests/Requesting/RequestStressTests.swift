@@ -48,10 +48,10 @@ import Testing
     }
   }
 
-  @Test(arguments: CacheKind.allCases, [UnobservedFetch.finishAndStore, .cancel])
+  @Test(arguments: CacheKind.allCases, [CachePolicy.UnobservedFetch.finishAndStore, .cancel])
   func `lose no caller and never see what is too old`(
     kind: CacheKind,
-    whenUnobserved: UnobservedFetch
+    whenUnobserved: CachePolicy.UnobservedFetch
   ) async throws {
     for seed in UInt64(0)..<3 {
       let clock = ManualClock()
@@ -85,9 +85,9 @@ import Testing
     }
   }
 
-  @Test(arguments: [UnobservedFetch.finishAndStore, .cancel])
+  @Test(arguments: [CachePolicy.UnobservedFetch.finishAndStore, .cancel])
   func `that all leave at once and come back lose no caller`(
-    whenUnobserved: UnobservedFetch
+    whenUnobserved: CachePolicy.UnobservedFetch
   ) async throws {
     var policy = CachePolicy()
     policy.whenUnobserved = whenUnobserved

@@ -17,7 +17,7 @@
 /// A live subscription fetches the value if it is missing: when the subscription starts, and after a `clear`. It also
 /// fetches after a `refresh`. All live subscriptions of a value share its fetches, with each other and with requests.
 /// When the last one leaves, the fetch in flight is cancelled if no request waits for it and the policy is
-/// ``UnobservedFetch/cancel``.
+/// ``CachePolicy/UnobservedFetch/cancel``.
 ///
 /// ## Failures
 ///

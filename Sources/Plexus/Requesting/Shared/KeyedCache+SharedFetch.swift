@@ -68,7 +68,7 @@ extension KeyedCache {
     }
     var granted: [GrantedFlight] = []
     var launched: [Flight] = []
-    var wishes: [String: SharedWish] = [:]
+    var wishes: [String: SharedCache.Wish] = [:]
     for (name, flight) in pending { wishes[name] = firstWish(of: flight, name, link) }
     if await !settleDebts(of: pending.map { ($0.key, $0.value) }, link, storage) {
       single += pending.values
@@ -143,9 +143,9 @@ extension KeyedCache {
   /// The continuation of a flight after a look.
   private enum SharedStep {
     case answers(Outcome)
-    case looksAgain(newerThan: SharedVersion)
-    case waits(for: SharedVersion, atMost: Duration)
-    case fetches(FetchLease, previous: Outcome?)
+    case looksAgain(newerThan: SharedCache.Version)
+    case waits(for: SharedCache.Version, atMost: Duration)
+    case fetches(SharedCache.Lease, previous: Outcome?)
     /// The cacher has broken its contract.
     case isAlone
   }
@@ -155,7 +155,7 @@ extension KeyedCache {
     of flight: Flight,
     _ name: String,
     _ link: SharedLink<Key, Value>
-  ) -> SharedWish {
+  ) -> SharedCache.Wish {
     var wish = newWish(of: flight)
     guard let previous = flight.previous, previous.deadline != .min else { return wish }
     if !flight.takesStoredCopy || time.now() >= previous.deadline {
@@ -164,8 +164,8 @@ extension KeyedCache {
     return wish
   }
 
-  private func newWish(of flight: Flight) -> SharedWish {
-    var wish = SharedWish()
+  private func newWish(of flight: Flight) -> SharedCache.Wish {
+    var wish = SharedCache.Wish()
     wish.tags = tagging?(key(of: flight)) ?? []
     return wish
   }
@@ -174,11 +174,11 @@ extension KeyedCache {
   ///
   /// - Returns: The findings; `nil` if the tier cannot be reached.
   private func look(
-    for wishes: [String: SharedWish],
+    for wishes: [String: SharedCache.Wish],
     on flight: Flight,
     _ link: SharedLink<Key, Value>,
     _ storage: Storage<Key, Value>
-  ) async -> [String: SharedFinding<Value>]? {
+  ) async -> [String: SharedCache.Finding<Value>]? {
     guard storage.calls.allowsReading() else { return nil }
     do {
       return try await WaitScope.local.withValue(flight) {
@@ -200,8 +200,8 @@ extension KeyedCache {
   }
 
   private func step(
-    _ finding: SharedFinding<Value>,
-    _ wish: SharedWish,
+    _ finding: SharedCache.Finding<Value>,
+    _ wish: SharedCache.Wish,
     for flight: Flight,
     _ name: String,
     _ link: SharedLink<Key, Value>
@@ -312,7 +312,7 @@ extension KeyedCache {
 extension KeyedCache {
   private struct GrantedFlight: Sendable {
     let flight: Flight
-    let lease: FetchLease
+    let lease: SharedCache.Lease
     let previous: Outcome?
   }
 
@@ -353,7 +353,7 @@ extension KeyedCache {
   /// Fetches under a lease.
   private func fetch(
     _ flight: Flight,
-    under lease: FetchLease,
+    under lease: SharedCache.Lease,
     _ previous: Outcome?,
     _ link: SharedLink<Key, Value>,
     _ storage: Storage<Key, Value>
@@ -425,7 +425,7 @@ extension KeyedCache {
   private func handOver(
     _ outcome: Outcome,
     of flight: Flight,
-    under lease: FetchLease,
+    under lease: SharedCache.Lease,
     _ previous: Outcome?,
     _ link: SharedLink<Key, Value>,
     _ storage: Storage<Key, Value>
@@ -463,14 +463,14 @@ extension KeyedCache {
 
   /// Releases leases without values.
   private func release(
-    _ leases: [FetchLease],
+    _ leases: [SharedCache.Lease],
     of flights: [Flight],
     because error: (any Error)?,
     _ link: SharedLink<Key, Value>,
     _ storage: Storage<Key, Value>
   ) async {
     let isCancelled = error is CancellationError || flights.allSatisfy(\.isCancelled)
-    let failure = isCancelled ? nil : error.map { SharedFailure($0) }
+    let failure = isCancelled ? nil : error.map { SharedCache.Failure($0) }
     try? await completing({ await link.cacher.release(leases, because: failure) }, storage)
     link.noteOwnChanges(flights)
   }

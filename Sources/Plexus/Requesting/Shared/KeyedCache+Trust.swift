@@ -35,7 +35,7 @@ extension KeyedCache {
     link?.cacher.observeChanges { [weak self] change in self?.note(change) }
   }
 
-  private func note(_ change: SharedChange) {
+  private func note(_ change: SharedCache.Change) {
     guard let link else { return }
     switch change {
     case .changed(let names):

@@ -61,7 +61,9 @@ public protocol SharedCacher<Value>: Cacher {
   /// - Parameter wishes: The wish for each key.
   /// - Returns: The finding for each key, without the keys for which the lookup has failed.
   /// - Throws: An error if the lookup has failed for all keys, for example because the engine cannot be reached.
-  func look(for wishes: [String: SharedWish]) async throws -> [String: SharedFinding<Value>]
+  func look(
+    for wishes: [String: SharedCache.Wish]
+  ) async throws -> [String: SharedCache.Finding<Value>]
 
   /// Stores a value that was fetched under a lease, and releases the lease.
   ///
@@ -70,7 +72,10 @@ public protocol SharedCacher<Value>: Cacher {
   ///   - lease: The lease.
   /// - Returns: Whether the value was stored.
   /// - Throws: An error if the engine cannot be reached; it can have stored the value.
-  func fill(_ entry: CacheEntry<Value>, under lease: FetchLease) async throws -> SharedFill
+  func fill(
+    _ entry: CacheEntry<Value>,
+    under lease: SharedCache.Lease
+  ) async throws -> SharedCache.Fill
 
   /// Releases leases without a value.
   ///
@@ -78,7 +83,7 @@ public protocol SharedCacher<Value>: Cacher {
   ///   - leases: The leases; lost ones are ignored.
   ///   - failure: The failure of the fetches, which is passed to the callers that wait for them; `nil` if one of these
   ///     callers should fetch.
-  func release(_ leases: [FetchLease], because failure: SharedFailure?) async
+  func release(_ leases: [SharedCache.Lease], because failure: SharedCache.Failure?) async
 
   /// Marks values as changed at their origin: from now on their entries serve as fallbacks only.
   ///
@@ -97,19 +102,19 @@ public protocol SharedCacher<Value>: Cacher {
   ///   - what: The entries to remove.
   ///   - reach: The guarantee that holds when the call returns.
   /// - Throws: An error if the guarantee does not hold.
-  func remove(_ what: SharedRemoval, reach: ClearReach) async throws
+  func remove(_ what: SharedCache.Removal, reach: ClearReach) async throws
 
   /// Calls a handler with the changes that other processes make from now on, in order.
   ///
   /// A change of a key is announced to each cacher that has looked for it, filled it or stored it since its last
   /// announcement. The removal of the entries with a tag is announced to each cacher that has looked for a key with
-  /// this tag, filled it or stored it, by ``SharedChange/tagged(_:)`` or by the keys. An announcement is handled before
+  /// this tag, filled it or stored it, by ``SharedCache/Change/tagged(_:)`` or by the keys. An announcement is handled before
   /// anything that arrives later extends the ``trust``. Every gap in the announcements is followed by
-  /// ``SharedChange/everything``, and the trust ends before that. A gap whose beginning is noticed begins with
-  /// ``SharedChange/interrupted``.
+  /// ``SharedCache/Change/everything``, and the trust ends before that. A gap whose beginning is noticed begins with
+  /// ``SharedCache/Change/interrupted``.
   ///
   /// - Parameter handler: The handler, which does not block and is kept as long as the cacher.
-  func observeChanges(_ handler: @escaping @Sendable (SharedChange) -> Void)
+  func observeChanges(_ handler: @escaping @Sendable (SharedCache.Change) -> Void)
 }
 
 extension SharedCacher {
@@ -119,7 +124,7 @@ extension SharedCacher {
   /// - Returns: The entry, with a time of storage that is computed from its age; `nil` if there is none.
   /// - Throws: An error if the engine cannot be reached.
   public func entry(forKey key: String) async throws -> CacheEntry<Value>? {
-    var wish = SharedWish()
+    var wish = SharedCache.Wish()
     wish.takesLease = false
     guard case .entry(let entry, _, _) = try await look(for: [key: wish])[key] else { return nil }
     return entry

@@ -7,7 +7,7 @@ final class SharedLink<Key: Hashable & Sendable, Value: Sendable>: Sendable {
 
   private struct State: Sendable {
     /// The keys that were looked up, by their names in the cacher, and the versions of the values in memory.
-    var keys: [String: (key: HashedKey, version: SharedVersion?)] = [:]
+    var keys: [String: (key: HashedKey, version: SharedCache.Version?)] = [:]
     var sweepLimit = 1024
     var watches: [String: [SharedWatch]] = [:]
     var watchesOfFlights: [ObjectIdentifier: SharedWatch] = [:]
@@ -56,12 +56,12 @@ final class SharedLink<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   }
 
   /// Returns the version of the value that memory has from the engine, if any.
-  func version(of name: String) -> SharedVersion? {
+  func version(of name: String) -> SharedCache.Version? {
     state.withLock { $0.keys[name]?.version }
   }
 
   /// Records the version of a value that the engine has; `nil` for a value that it does not have.
-  func note(_ version: SharedVersion?, of name: String) {
+  func note(_ version: SharedCache.Version?, of name: String) {
     state.withLock { $0.keys[name]?.version = version }
   }
 

@@ -63,7 +63,7 @@ private func manyKeys() -> Comparison {
           uniqueKeysWithValues: keys.map { ($0, CacheEntry(value: value, storedAt: .zero)) }
         )
       )
-      var wish = SharedWish()
+      var wish = SharedCache.Wish()
       wish.takesLease = false
       let wishes = Dictionary(uniqueKeysWithValues: keys.map { [wish] in ($0, wish) })
       return try await nanoseconds(per: 20 * keys.count) {
