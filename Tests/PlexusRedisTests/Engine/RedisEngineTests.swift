@@ -512,7 +512,9 @@ struct `Caches over a Redis server` {
     let monitor = try await RedisMonitor(server)
     async let second = b.map.request("k")
     func leaseEnd() async throws -> Int {
-      try #require(Int(try RedisShell.run("HGET {values}:f:values/k u", on: server)))
+      let script = "return tonumber(redis.call('HGET', '{values}:f:values/k', 'u'))"
+      let reply = try RedisShell.run("EVAL \"\(script)\" 0", on: server)
+      return try #require(Int(reply.dropFirst().dropLast(2)), "\(reply)")
     }
     await monitor.commands(1, with: "lua", "\"PEXPIRE\"", ":f:")
     let end = try await leaseEnd()
