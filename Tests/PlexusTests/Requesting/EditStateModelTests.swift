@@ -155,7 +155,7 @@ import Testing
     with base: [Int],
     _ arrival: State.Arrival
   ) -> [Int] {
-    let results = results(of: state.changes(above: arrival), on: base)
+    let results = results(of: state.drafts(above: arrival).map(\.change), on: base)
     return state.replace(with: .init(base), results: results, arrival).value.value
   }
 

@@ -184,20 +184,9 @@ struct EditState<Value: Sendable, Change: Sendable>: Sendable {
 
   // MARK: - Replacing the value
 
-  /// Returns the changes to reapply to a new value.
-  @usableFromInline
-  func changes(above arrival: Arrival) -> [Change] {
-    kept(above: arrival).map(\.change)
-  }
-
-  /// Returns the numbers of the updates whose changes are to be reapplied to a new value.
-  @usableFromInline
-  func ids(above arrival: Arrival) -> [UInt64] {
-    kept(above: arrival).map(\.id)
-  }
-
   /// Returns the drafts that stay on top of a new value, because that can be older than their commits.
-  private func kept(above arrival: Arrival) -> [Draft] {
+  @usableFromInline
+  func drafts(above arrival: Arrival) -> [Draft] {
     switch arrival {
     case .fetched: (late + drafts.filter { !$0.isConfirmed || $0.isLate }).sorted { $0.id < $1.id }
     case .restored: (late + drafts).sorted { $0.id < $1.id }
@@ -209,7 +198,7 @@ struct EditState<Value: Sendable, Change: Sendable>: Sendable {
   ///
   /// - Parameters:
   ///   - base: The new value.
-  ///   - results: The results of the changes of ``changes(above:)``.
+  ///   - results: The results of its ``drafts(above:)``; ignored if there are none anymore.
   ///   - arrival: The way in which it has arrived.
   /// - Returns: The value in memory, and whether the confirmed value is another one than `base`.
   @usableFromInline
@@ -220,7 +209,7 @@ struct EditState<Value: Sendable, Change: Sendable>: Sendable {
   ) -> (value: Weighed, changesBase: Bool) {
     version += 1
     if case .stored(let ids) = arrival { displaced.subtract(ids) }
-    var kept = kept(above: arrival)
+    var kept = drafts(above: arrival)
     retire()
     for index in kept.indices {
       kept[index].result = results[index]
@@ -230,7 +219,7 @@ struct EditState<Value: Sendable, Change: Sendable>: Sendable {
     values = [base]
     drafts = kept
     retireLate()
-    return (results.last ?? base, settle())
+    return (drafts.last?.result ?? base, settle())
   }
 
   /// Records that the value has left memory; a later value goes below the drafts.

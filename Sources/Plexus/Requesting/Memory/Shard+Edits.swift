@@ -50,11 +50,11 @@ extension Shard {
     _ stack: DraftStack<Value>?
   ) -> DraftStack<Value>? {
     guard let extras, let place = extras.edits.index(of: key, hash: hash) else { return nil }
-    let edits = extras.edits.entries[place].element
-    let ids = edits.ids(above: arrival)
+    let drafts = extras.edits.entries[place].element.drafts(above: arrival)
+    let ids = drafts.map(\.id)
     // Not by the version: updates that begin without a value leave it as it is.
     if ids.isEmpty || stack?.ids == ids { return nil }
-    return DraftStack(ids: ids, changes: edits.changes(above: arrival))
+    return DraftStack(ids: ids, changes: drafts.map(\.change))
   }
 
   /// Puts a new value in memory below the drafts of its key, so that they stay visible.
@@ -80,10 +80,9 @@ extension Shard {
       let place = extras.edits.index(of: entry.key, hash: entry.hash)
     else { return false }
     // The drafts are those of the stack, or there are none.
-    let isCurrent = stack?.ids == extras.edits.entries[place].element.ids(above: arrival)
     let top = extras.edits.entries[place].element.replace(
       with: Edits.Weighed(value, cost: cost),
-      results: isCurrent ? stack?.results ?? [] : [],
+      results: stack?.results ?? [],
       arrival
     )
     cost = top.value.cost ?? cost
