@@ -47,6 +47,15 @@ enum CacheKind: String, CaseIterable, Sendable, CustomTestStringConvertible {
   }
 }
 
+extension CacheKind {
+  /// Creates a cache of this kind that has an empty list, and fetches another one.
+  func makeList(policy: CachePolicy, clock: any Clock<Duration>) -> CacheUnderTest<[Int]> {
+    let cache = make([Int].self, policy: policy, clock: clock) { [99] }
+    cache.store([])
+    return cache
+  }
+}
+
 /// A multiplexer, or one key of a map, with the same methods.
 enum CacheUnderTest<Value: Sendable>: Requestable {
   case multiplexer(Multiplexer<Value>)
@@ -167,6 +176,18 @@ enum CacheUnderTest<Value: Sendable>: Requestable {
     switch self {
     case .multiplexer(let cache): cache.register(in: repository)
     case .map(let cache): cache.register(in: repository)
+    }
+  }
+}
+
+extension CacheUnderTest<[Int]> {
+  /// Starts an optimistic update that adds a number, and whose commit waits at a gate and can fail.
+  func update(adding number: Int, _ gate: Gate, fails: Bool = false) -> Task<Void, any Error> {
+    begin {
+      try await update(optimistically: { $0.append(number) }) {
+        try await gate.wait()
+        if fails { throw Broken() }
+      }
     }
   }
 }

@@ -7,33 +7,12 @@ import Testing
   let clock = ManualClock()
   let policy = CachePolicy(timeToLive: .seconds(60))
 
-  /// An update that adds a number, and whose commit waits at a gate and can fail.
-  private func update(
-    _ cache: CacheUnderTest<[Int]>,
-    adding number: Int,
-    _ gate: Gate,
-    fails: Bool = false
-  ) -> Task<Void, any Error> {
-    begin {
-      try await cache.update(optimistically: { $0.append(number) }) {
-        try await gate.wait()
-        if fails { throw Broken() }
-      }
-    }
-  }
-
-  private func cache(_ kind: CacheKind) -> CacheUnderTest<[Int]> {
-    let cache = kind.make([Int].self, policy: policy, clock: clock) { [99] }
-    cache.store([])
-    return cache
-  }
-
   @Test(arguments: CacheKind.allCases)
   func `is seen before it suspends, and stays when it is committed`(kind: CacheKind) async throws {
-    let cache = cache(kind)
+    let cache = kind.makeList(policy: policy, clock: clock)
     clock.advance(by: .seconds(10))
     let gate = Gate()
-    let task = update(cache, adding: 1, gate)
+    let task = cache.update(adding: 1, gate)
     #expect(cache.cachedValue == [1])
     #expect(try await cache.response().age == .seconds(10))
     gate.open()
@@ -43,16 +22,16 @@ import Testing
 
   @Test(arguments: CacheKind.allCases)
   func `returns what the commit returns`(kind: CacheKind) async throws {
-    let cache = cache(kind)
+    let cache = kind.makeList(policy: policy, clock: clock)
     #expect(try await cache.update(optimistically: { $0 = [1] }, commit: { "saved" }) == "saved")
   }
 
   @Test(arguments: CacheKind.allCases)
   func `that fails is taken back`(kind: CacheKind) async throws {
-    let cache = cache(kind)
+    let cache = kind.makeList(policy: policy, clock: clock)
     let states = Recorder(cache.subscribe())
     let gate = Gate()
-    let task = update(cache, adding: 1, gate, fails: true)
+    let task = cache.update(adding: 1, gate, fails: true)
     gate.open()
     await #expect(throws: Broken.self) { try await task.value }
     #expect(cache.cachedValue == [])
@@ -63,11 +42,11 @@ import Testing
   func `that fails under a later one is taken out, and the later one stays`(
     kind: CacheKind
   ) async throws {
-    let cache = cache(kind)
+    let cache = kind.makeList(policy: policy, clock: clock)
     let gates = [Gate(), Gate(), Gate()]
-    let first = update(cache, adding: 1, gates[0], fails: true)
-    let second = update(cache, adding: 2, gates[1])
-    let third = update(cache, adding: 3, gates[2], fails: true)
+    let first = cache.update(adding: 1, gates[0], fails: true)
+    let second = cache.update(adding: 2, gates[1])
+    let third = cache.update(adding: 3, gates[2], fails: true)
     #expect(cache.cachedValue == [1, 2, 3])
     gates[1].open()
     try await second.value
@@ -84,9 +63,9 @@ import Testing
   func `that fails under a change that cannot be made again refreshes the key`(
     kind: CacheKind
   ) async throws {
-    let cache = cache(kind)
+    let cache = kind.makeList(policy: policy, clock: clock)
     let gate = Gate()
-    let task = update(cache, adding: 1, gate, fails: true)
+    let task = cache.update(adding: 1, gate, fails: true)
     cache.update { $0.append(2) }
     gate.open()
     await #expect(throws: Broken.self) { try await task.value }
@@ -96,9 +75,9 @@ import Testing
 
   @Test(arguments: CacheKind.allCases)
   func `that fails takes back nothing that was stored since`(kind: CacheKind) async throws {
-    let cache = cache(kind)
+    let cache = kind.makeList(policy: policy, clock: clock)
     let gate = Gate()
-    let task = update(cache, adding: 1, gate, fails: true)
+    let task = cache.update(adding: 1, gate, fails: true)
     cache.store([5])
     #expect(cache.cachedValue == [5, 1])
     gate.open()
@@ -108,7 +87,7 @@ import Testing
 
   @Test(arguments: CacheKind.allCases)
   func `whose commit stores the value leaves it fresh`(kind: CacheKind) async throws {
-    let cache = cache(kind)
+    let cache = kind.makeList(policy: policy, clock: clock)
     try await cache.update(optimistically: { $0.append(1) }, commit: { cache.store([1, 2]) })
     #expect(try await cache.request() == [1, 2])
     #expect(cache.statistics.fetches == 0)
@@ -116,9 +95,9 @@ import Testing
 
   @Test(arguments: CacheKind.allCases, [true, false])
   func `that ends after a clear restores nothing`(kind: CacheKind, fails: Bool) async throws {
-    let cache = cache(kind)
+    let cache = kind.makeList(policy: policy, clock: clock)
     let gate = Gate()
-    let task = update(cache, adding: 1, gate, fails: fails)
+    let task = cache.update(adding: 1, gate, fails: fails)
     try await cache.clear()
     gate.open()
     _ = await task.result
@@ -138,7 +117,7 @@ import Testing
     let caller = begin { try await cache.request() }
     await fetching.arrivals(1)
     let gate = Gate()
-    let task = update(cache, adding: 1, gate)
+    let task = cache.update(adding: 1, gate)
     #expect(try await caller.value == [1])
     fetching.open()
     gate.open()
@@ -155,7 +134,7 @@ import Testing
     let cache = kind.make([Int].self, policy: policy, clock: clock) { [99, calls.increment()] }
     cache.store([])
     let gate = Gate()
-    let task = update(cache, adding: 1, gate, fails: fails)
+    let task = cache.update(adding: 1, gate, fails: fails)
     #expect(try await cache.refresh().request() == [99, 1])
     #expect(cache.cachedValue == [99, 1, 1])
     gate.open()
@@ -176,7 +155,7 @@ import Testing
     }
     cache.store([])
     let gate = Gate()
-    let task = update(cache, adding: 1, gate)
+    let task = cache.update(adding: 1, gate)
     let refreshed = cache.refresh()
     let caller = begin { try await refreshed.request() }
     await fetching.arrivals(1)
@@ -396,14 +375,14 @@ import Testing
   @Test(arguments: 0..<60)
   func `among others leaves the values that were committed, in order`(seed: UInt64) async throws {
     var random = SeededRandom(seed: seed)
-    let cache = cache(.map)
+    let cache = CacheKind.map.makeList(policy: policy, clock: clock)
     var open: [(number: Int, gate: Gate, fails: Bool, task: Task<Void, any Error>)] = []
     var shown: [Int] = []
     for number in 0..<40 {
       if Bool.random(using: &random) || open.isEmpty {
         let gate = Gate()
         let fails = Bool.random(using: &random)
-        open.append((number, gate, fails, update(cache, adding: number, gate, fails: fails)))
+        open.append((number, gate, fails, cache.update(adding: number, gate, fails: fails)))
         shown.append(number)
       } else {
         let ended = open.remove(at: Int.random(in: 0..<open.count, using: &random))

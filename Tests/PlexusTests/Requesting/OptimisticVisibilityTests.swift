@@ -7,27 +7,6 @@ import Testing
   let clock = ManualClock()
   let policy = CachePolicy(timeToLive: .seconds(60))
 
-  /// An update that adds a number, and whose commit waits at a gate and can fail.
-  private func update(
-    _ cache: CacheUnderTest<[Int]>,
-    adding number: Int,
-    _ gate: Gate,
-    fails: Bool = false
-  ) -> Task<Void, any Error> {
-    begin {
-      try await cache.update(optimistically: { $0.append(number) }) {
-        try await gate.wait()
-        if fails { throw Broken() }
-      }
-    }
-  }
-
-  private func cache(_ kind: CacheKind) -> CacheUnderTest<[Int]> {
-    let cache = kind.make([Int].self, policy: policy, clock: clock) { [99] }
-    cache.store([])
-    return cache
-  }
-
   /// The values of the states of a stream, without repetitions, up to some value.
   private func values(
     of states: AsyncStream<LoadState<[Int]>>,
@@ -56,7 +35,7 @@ import Testing
     cache.store([1])
     let states = cache.subscribe()
     let gate = Gate()
-    let task = update(cache, adding: 2, gate)
+    let task = cache.update(adding: 2, gate)
     // One poll ends before the commit, the other one after it.
     let polls = [cache.refresh(), cache.refresh()]
     let first = begin { try await polls[0].request() }
@@ -90,7 +69,7 @@ import Testing
     let caller = begin { try await cache.request() }
     await fetching.arrivals(1)
     let gate = Gate()
-    let task = update(cache, adding: 2, gate)
+    let task = cache.update(adding: 2, gate)
     fetching.open()
     #expect(try await caller.value == [1])
     #expect(cache.cachedValue == [1, 2])
@@ -112,8 +91,8 @@ import Testing
     cache.store([])
     let states = cache.subscribe()
     let gates = [Gate(), Gate()]
-    let first = update(cache, adding: 1, gates[0])
-    let second = update(cache, adding: 2, gates[1], fails: true)
+    let first = cache.update(adding: 1, gates[0])
+    let second = cache.update(adding: 2, gates[1], fails: true)
     cache.store([5])
     #expect(cache.cachedValue == [5, 1, 2])
     gates[1].open()
@@ -133,9 +112,9 @@ import Testing
 
   @Test(arguments: CacheKind.allCases)
   func `does not satisfy a refresh by being taken back`(kind: CacheKind) async throws {
-    let cache = cache(kind)
+    let cache = kind.makeList(policy: policy, clock: clock)
     let gate = Gate()
-    let task = update(cache, adding: 1, gate, fails: true)
+    let task = cache.update(adding: 1, gate, fails: true)
     let refreshed = cache.refresh()
     gate.open()
     _ = await task.result
