@@ -575,6 +575,40 @@ struct `Maps with a shared tier` {
     await #expect(throws: Origin.Down.self) { try await a.map.request("k") }
   }
 
+  /// Returns a node that renews its value early, and whose entry the engine has evicted, which is not announced.
+  private func evictedNode() async throws -> SharedNode {
+    let node = makeNode { $0.refreshAhead = .seconds(20) }
+    #expect(try await node.map.request("k") == "1")
+    try await node.cacher.remove(.keys(["values/k"]), reach: .shared)
+    return node
+  }
+
+  @Test func `a fresh value that the engine has evicted stays if its early renewal fails`()
+    async throws
+  {
+    let node = try await evictedNode()
+    clock.advance(by: .seconds(50))
+    origin.fail()
+    let states = node.map.subscribe(to: "k")
+    #expect(try await node.map.request("k") == "1")
+    for await state in states {
+      #expect(state.value == "1")
+      if case .failed = state { break }
+    }
+    #expect(try await node.map.response("k").isStale == false)
+    #expect(node.fetchCount == 2)
+  }
+
+  @Test func `an expired value that the engine has evicted is not used after a failure`()
+    async throws
+  {
+    let node = try await evictedNode()
+    clock.advance(by: .seconds(60))
+    origin.fail()
+    await #expect(throws: Origin.Down.self) { try await node.map.request("k") }
+    #expect(node.map.cachedValue("k") == nil)
+  }
+
   @Test func `a clear is not undone by an engine that restarts with an old snapshot`() async throws
   {
     _ = try await a.map.request("k")
