@@ -5,26 +5,15 @@ import Testing
 @testable import Plexus
 
 @Suite(.fewAtOnce) struct `Any history of changes to a value` {
-  @Test(
-    .disabled("The cache and the model differ in rare histories, which is to be examined."),
-    arguments: 0..<8
-  )
+  @Test(arguments: 0..<8)
   func `shows and writes what a simple model does, without flicker, and counts costs once`(
     part: Int
   ) async throws {
-    for seed in stride(from: part, to: 3_000, by: 8) {
+    for seed in stride(from: part, to: 2_400, by: 8) {
       var random = SeededRandom(seed: UInt64(seed))
-      let run = EditRun()
-      for _ in 0..<Int.random(in: 3...24, using: &random) {
-        try await run.step(&random)
-        let difference = await run.difference()
-        try #require(difference == nil, "\(seed): \(run.model.history), \(difference ?? "")")
-      }
+      let run = EditRun(seed: seed)
+      for _ in 0..<Int.random(in: 3...24, using: &random) { try await run.step(&random) }
       try await run.end()
-      let difference = await run.difference()
-      try #require(difference == nil, "\(seed): \(run.model.history), \(difference ?? "")")
-      let shown = await run.shownValues()
-      try #require(shown == run.model.shownValues, "\(seed): \(run.model.history)")
     }
   }
 }
@@ -38,6 +27,8 @@ private struct EditModel {
     let isUpdate: Bool
     /// Whether it was committed during the running fetch, which can lack it.
     var isLate = false
+    /// Whether only the running fetch can lack it: there is no value, and no open change below it.
+    var isForFetch = false
     /// Whether the value below it was replaced or removed since.
     var isOvertaken = false
   }
@@ -45,6 +36,8 @@ private struct EditModel {
   private(set) var history: [String] = []
   private(set) var shownValues: [[Int]?] = [nil]
   private(set) var fetches = 0
+  /// Whether the last fetch has begun for the callers of a cleared value alone, and is counted when it runs.
+  var isCountedLate = false
   private(set) var running: Int?
   /// Whether a fetch follows the running one, and whether callers wait for it.
   private(set) var isQueued = false
@@ -77,12 +70,16 @@ private struct EditModel {
 
   private mutating func replace(with value: [Int], keeping isKept: (Change) -> Bool) {
     changes = changes.filter(isKept)
-    for index in changes.indices { changes[index].isOvertaken = true }
+    for index in changes.indices {
+      changes[index].isOvertaken = true
+      changes[index].isForFetch = false
+    }
     base = value
   }
 
   private mutating func endFetch() {
     running = nil
+    changes.removeAll(where: \.isForFetch)
     for index in changes.indices { changes[index].isLate = false }
   }
 
@@ -139,7 +136,8 @@ private struct EditModel {
   @discardableResult
   private mutating func dropConfirmed() -> Bool {
     let firstOpen = changes.firstIndex { $0.isOpen } ?? changes.endIndex
-    let late = changes[..<firstOpen].filter(\.isLate)
+    var late = changes[..<firstOpen].filter(\.isLate)
+    for index in late.indices { late[index].isForFetch = true }
     changes = late + changes[firstOpen...]
     return late.count < firstOpen
   }
@@ -177,7 +175,8 @@ private struct EditModel {
     stored = nil
     endFetch()
     // Its callers wait for it.
-    if isQueued, hasQueuedCallers { fetches += 1 }
+    isCountedLate = isQueued && hasQueuedCallers
+    if isCountedLate { fetches += 1 }
     isQueued = false
   }
 
@@ -201,7 +200,7 @@ private final class EditRun {
   private static let limit = 1_000
   private let cacher = ControlledCacher<[Int]>()
   private let costs = Log<[Int]>()
-  private let gates = (0..<100).map { _ in Gate() }
+  private let gates = (0..<60).map { _ in Gate() }
   private let arrived = Gate()
   private let failing = Guarded<Set<Int>>([])
   private let map: MultiplexerMap<Int, [Int]>
@@ -209,9 +208,11 @@ private final class EditRun {
   private var commits: [(number: Int, ending: Ending, gate: Gate, task: Task<Void, any Error>)] = []
   private var callers: [(fetch: Int, task: Task<[Int], any Error>)] = []
   private var last = 0
-  private(set) var model = EditModel()
+  private var model = EditModel()
+  private let seed: Int
 
-  init() {
+  init(seed: Int) {
+    self.seed = seed
     let tally = Tally()
     let (arrived, gates, failing, costs) = (arrived, gates, failing, costs)
     arrived.open()
@@ -260,33 +261,45 @@ private final class EditRun {
     default:
       model.note("evict")
       model.evict()
-      map.store([8, last], for: 8)
+      if last.isMultiple(of: 2) { map.clearMemory(7) } else { map.store([8, last], for: 8) }
     }
-    await settle()
+    try await settle()
   }
 
-  /// Waits until the model's fetches have begun, and notes what is visible.
-  private func settle() async {
+  /// Waits until the model's fetches have begun, and compares it with the map.
+  private func settle() async throws {
     model.show()
+    try await compare()
+    // The same fetches have begun in the map, and none of them ends by itself.
     await arrived.arrivals(model.fetches)
+    model.isCountedLate = false
+  }
+
+  private func compare() async throws {
+    let cache = await map.owner.cache
+    let difference = difference(from: cache)
+    try #require(difference == nil, "\(seed): \(model.history), \(difference ?? "")")
   }
 
   func end() async throws {
     while model.running != nil {
       await endFetch(fails: false)
-      await settle()
+      try await settle()
     }
     while !commits.isEmpty {
       await endCommit(0)
-      await settle()
+      try await settle()
     }
     while model.running != nil {
       await endFetch(fails: false)
-      await settle()
+      try await settle()
     }
     try await flush()
     for gate in gates { gate.open() }
     for caller in callers { _ = await caller.task.result }
+    try await compare()
+    let shown = await shownValues()
+    try #require(shown == model.shownValues, "\(seed): \(model.history)")
   }
 
   private func draft(_ number: Int, _ ending: Ending) {
@@ -350,19 +363,36 @@ private final class EditRun {
     model.note("flush")
     model.flush()
     try await map.flush()
-    #expect(cacher.value("7") == model.stored, "\(model.history)")
+    try #require(cacher.value("7") == model.stored, "\(seed): \(model.history)")
   }
 
   /// The difference between the map and the model.
-  func difference() async -> String? {
+  ///
+  /// The fetches in progress and their callers are compared, because a wait for one that is missing would not end.
+  private func difference(from cache: KeyedCache<Int, [Int]>) -> String? {
     let shown = map.cachedValue(7)
     if shown != model.shown {
       return "\(shown ?? []) is shown, not \(model.shown ?? [])"
     }
+    let hash = cache.hasher.hash(7)
+    let (flights, eviction) = cache.shards.withLock(hash: hash) { shard in
+      let state = shard.keys.index(of: 7, hash: hash).map { shard[$0].state }
+      return ([state?.running, state?.queued], shard.extras?.eviction)
+    }
+    let waiting = flights.map { $0?.callerCount }
+    let expected = [
+      model.running.map { number in callers.count { $0.fetch == number } },
+      model.isQueued ? callers.count { $0.fetch > model.fetches } : nil,
+    ]
+    if waiting != expected {
+      return "the running and the queued fetch have \(waiting) callers, not \(expected)"
+    }
+    let fetches = map.statistics.fetches
+    if fetches != model.fetches, fetches != model.fetches - (model.isCountedLate ? 1 : 0) {
+      return "\(fetches) fetches have begun, not \(model.fetches)"
+    }
     let values = costs.entries
     if Set(values).count != values.count { return "a cost is computed twice: \(values)" }
-    let cache = await map.owner.cache
-    let eviction = cache.shards.withLock(hash: 0) { $0.extras?.eviction }
     let other = map.cachedValue(8) == nil ? 0 : Self.limit
     let cost = (shown?.count ?? 0) + other
     if eviction?.cost != cost { return "the cost is \(eviction?.cost ?? 0), not \(cost)" }
@@ -370,11 +400,11 @@ private final class EditRun {
   }
 
   /// The values that a subscriber has been sent, without repetitions.
-  func shownValues() async -> [[Int]?] {
+  private func shownValues() async -> [[Int]?] {
     map.store([0, 0], for: 7)
     var values: [[Int]?] = []
     for await state in states {
-      if state.value == [0, 0] { break }
+      if state.value?.starts(with: [0, 0]) == true { break }
       if values.isEmpty || values.last != state.value { values.append(state.value) }
     }
     return values
