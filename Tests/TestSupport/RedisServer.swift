@@ -31,6 +31,7 @@ public final class RedisServer: Sendable {
   /// The folder of the server.
   public let folder: URL
   private let options: [String]
+  private let environment: [String: String]
   private let shell: Guarded<Shell?>
 
   /// Starts a server.
@@ -42,12 +43,15 @@ public final class RedisServer: Sendable {
 
   /// Starts a server.
   ///
-  /// - Parameter options: Options of its command line in addition to those for the socket and the disk.
-  public init(options: [String]) throws {
+  /// - Parameters:
+  ///   - options: Options of its command line in addition to those for the socket and the disk.
+  ///   - environment: Its environment in addition to that of this process.
+  public init(options: [String], environment: [String: String] = [:]) throws {
     folder = FileManager.default.temporaryDirectory
       .appending(path: "redis-\(UUID().uuidString.prefix(8))", directoryHint: .isDirectory)
     try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
     self.options = options
+    self.environment = environment
     shell = Guarded(nil)
     try start()
   }
@@ -71,6 +75,7 @@ public final class RedisServer: Sendable {
         "--save", "", "--appendonly", "no", "--dir", folder.path,
       ] + options
     shell.process.currentDirectoryURL = folder
+    shell.process.environment = ProcessInfo.processInfo.environment.merging(environment) { $1 }
     shell.process.standardInput = shell.input
     shell.process.standardOutput = shell.output
     try ProcessThread.run { [process = shell.process] in try process.run() }

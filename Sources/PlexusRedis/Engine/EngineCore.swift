@@ -100,13 +100,19 @@ final class EngineCore: Sendable {
   }
 
   /// Returns the space with a name and a schema.
-  func space(_ name: String, schema: String) -> RedisSpace {
+  ///
+  /// - Parameters:
+  ///   - name: The name.
+  ///   - schema: The schema.
+  ///   - retention: The longest time for which entries are kept, if it is not that of the engine.
+  func space(_ name: String, schema: String, retention: Duration? = nil) -> RedisSpace {
     var times = Tier.Times()
     times.lease = options.fetchLease
-    times.retention = options.retention
+    times.retention = retention ?? options.retention
     return state.withLock { state in
       let known = state.spaces[name] ?? []
-      if let space = known.first(where: { $0.tier.schema == schema }) { return space }
+      let names = TierNames(space: name, schema: schema)
+      if let space = known.first(where: { $0.tier.names == names }) { return space }
       let tier = Tier(
         space: name,
         schema: schema,
@@ -121,7 +127,12 @@ final class EngineCore: Sendable {
           )
         }
       )
-      let space = RedisSpace(tier, nearLease: options.nearLease) { [bell] in bell.ring() }
+      let space = RedisSpace(
+        tier,
+        nearLease: options.nearLease,
+        tell: { [weak self] in self?.tell($0, to: name, except: names) },
+        hurry: { [bell] in bell.ring() }
+      )
       state.spaces[name] = known + [space]
       bell.ring()
       return space
@@ -196,6 +207,13 @@ final class EngineCore: Sendable {
         return
       }
       for name in names { hear(name.text ?? "") }
+    }
+  }
+
+  /// Tells the spaces with a name about a change that one of them has made over the connection of all.
+  private func tell(_ change: SharedCache.Change, to name: String, except names: TierNames) {
+    for space in state.withLock({ $0.spaces[name] ?? [] }) where space.tier.names != names {
+      space.hear(change)
     }
   }
 

@@ -197,7 +197,13 @@ final class RedisCacher<Value: Codable & Sendable>: SharedCacher {
     defer { space.leases.end([lease]) }
     let tags = entry.tags.map(\.name)
     do {
-      switch try await space.tier.fill(try payload(entry), under: lease, tags: tags) {
+      let fill = try await space.tier.fill(
+        try payload(entry),
+        under: lease,
+        tags: tags,
+        lifetime: entry.usableTime
+      )
+      switch fill {
       case .stored: return .stored
       case .cleared: return .cleared
       case .superseded: return .superseded
@@ -245,6 +251,7 @@ final class RedisCacher<Value: Codable & Sendable>: SharedCacher {
   }
 
   func outdate(_ keys: Set<String>) async throws {
+    defer { space.share(.changed(keys)) }
     try await naming { try await space.tier.outdate(keys) }
   }
 
@@ -252,11 +259,13 @@ final class RedisCacher<Value: Codable & Sendable>: SharedCacher {
     guard reach != .here else { return }
     switch what {
     case .keys(let keys):
+      defer { space.share(.changed(keys)) }
       try await naming { try await space.tier.remove(keys) }
     case .tags(let tags):
+      defer { space.share(.tagged(tags)) }
       try await space.tier.remove(tags: tags.map(\.name))
     case .all:
-      let epoch = try await space.tier.removeAll()
+      let epoch = try await removeEverything()
       if reach == .everywhere {
         try await space.waitForAcknowledgements(of: TierMark(epoch: epoch))
       }
@@ -265,26 +274,37 @@ final class RedisCacher<Value: Codable & Sendable>: SharedCacher {
     if reach == .everywhere { try await space.waitForAcknowledgements(of: space.tier.fence()) }
   }
 
+  private func removeEverything() async throws -> TierEpoch {
+    defer { space.share(.everything) }
+    return try await space.tier.removeAll()
+  }
+
   /// The number of removals of everything, as far as this process knows.
   var generation: CacheGeneration? {
     space.tier.epoch.map { CacheGeneration(epoch: 1, number: $0.counter) }
   }
 
   func store(_ entries: [String: CacheEntry<Value>]) async throws {
-    var payloads: [UInt64?: [(key: String, payload: [UInt8], tags: [String])]] = [:]
+    defer { space.share(.changed(Set(entries.keys))) }
+    var values: [UInt64?: [Tier.Stored]] = [:]
     var failures: [String: any Error] = [:]
     for (key, entry) in entries {
       do {
         let payload = try payload(entry)
-        payloads[entry.generation?.number, default: []]
-          .append((key, payload, entry.tags.map(\.name)))
+        let value = Tier.Stored(
+          key: key,
+          payload: payload,
+          tags: entry.tags.map(\.name),
+          lifetime: entry.usableTime
+        )
+        values[entry.generation?.number, default: []].append(value)
       } catch {
         failures[key] = error
       }
     }
-    for (epoch, payloads) in payloads {
+    for (epoch, values) in values {
       do {
-        try await space.tier.store(payloads, requiring: epoch)
+        try await space.tier.store(values, requiring: epoch)
       } catch let error as TierFailures {
         failures.merge(error.errors) { first, _ in first }
       }

@@ -26,7 +26,7 @@ public import Plexus
 /// - ``init(_:options:)``
 ///
 /// ### Caching
-/// - ``cacher(_:space:schema:)``
+/// - ``cacher(_:space:schema:retention:)``
 ///
 /// ### Exchanging events
 /// - ``events``
@@ -57,14 +57,18 @@ public final actor RedisEngine {
   /// - Parameters:
   ///   - type: The type of the values.
   ///   - space: The name of the cache among all caches on the server. It must not be empty or contain braces.
-  ///   - schema: The version of the format of the values. Entries of another version are not used.
+  ///   - schema: The version of the format of the values, which can be any text. Each version has entries and fetches of
+  ///     its own; clears reach all of them.
+  ///   - retention: The time after which the server removes an entry that was not replaced, if it is not
+  ///     ``RedisOptions/retention``. An entry that its cache cannot use as long is removed earlier.
   /// - Returns: The cacher, which keeps the connection open. Use it for only one cache.
   public nonisolated func cacher<Value: Codable & Sendable>(
     _ type: Value.Type = Value.self,
     space: String,
-    schema: String
+    schema: String,
+    retention: Duration? = nil
   ) -> any SharedCacher<Value> {
-    RedisCacher(core, core.space(space, schema: schema))
+    RedisCacher(core, core.space(space, schema: schema, retention: retention))
   }
 
   /// The link that carries events between the processes, as JSON.

@@ -9,6 +9,9 @@ final class RedisSpace: Sendable {
     var acknowledged: TierMark?
     /// The time until which nodes can trust their copies although the engine has lost their registrations.
     var unregisteredUntil: ContinuousClock.Instant?
+    var registrations: RegistrationsState<ContinuousClock.Instant>
+    /// The time of the last look at all registrations.
+    var swept = ContinuousClock.now
   }
 
   let tier: Tier
@@ -18,15 +21,26 @@ final class RedisSpace: Sendable {
   /// The number of heartbeats in a row with a changed mark after which there is a pause.
   private static let roundLimit = 8
   private static let pause = Duration.milliseconds(10)
+  /// The time between two looks at all registrations.
+  private static let sweepPause = Duration.seconds(60)
   private let nearLease: Duration
+  /// Tells the other schemas of the space in this process about a change, which the server announces to other processes.
+  private let tell: @Sendable (SharedCache.Change) -> Void
   /// Requests a heartbeat of the engine soon.
   private let hurry: @Sendable () -> Void
-  private let state = Locked(State())
+  private let state: Locked<State>
 
-  init(_ tier: Tier, nearLease: Duration, hurry: @escaping @Sendable () -> Void) {
+  init(
+    _ tier: Tier,
+    nearLease: Duration,
+    tell: @escaping @Sendable (SharedCache.Change) -> Void,
+    hurry: @escaping @Sendable () -> Void
+  ) {
     self.tier = tier
     leases = LeaseRenewal(tier)
     self.nearLease = nearLease
+    self.tell = tell
+    state = Locked(State(registrations: RegistrationsState(trust: nearLease)))
     self.hurry = hurry
   }
 
@@ -67,7 +81,12 @@ final class RedisSpace: Sendable {
 
   /// Handles that the engine can have lost the registrations of nodes that do not hear it.
   func loseRegistrations() {
-    state.withLock { $0.unregisteredUntil = .now + nearLease }
+    state.withLock { $0.unregisteredUntil = .now + $0.registrations.longestTrust }
+  }
+
+  /// Handles a change that another schema of the space has made in this process.
+  func hear(_ change: SharedCache.Change) {
+    if change == .everything { loseTrack() } else { announce(change) }
   }
 
   private func announce(_ change: SharedCache.Change) {
@@ -83,10 +102,15 @@ final class RedisSpace: Sendable {
     for _ in 0..<Self.roundLimit {
       let acknowledged = state.withLock { $0.acknowledged }
       let sent = trust.now
-      let mark = try await tier.beat(acknowledging: acknowledged, trust: nearLease)
+      let beat = try await tier.beat(acknowledging: acknowledged, trust: nearLease)
+      state.withLock {
+        $0.registrations.note(loss: beat.loss, longestTrust: beat.longestTrust, at: .now)
+      }
+      let mark = beat.mark
       if let acknowledged, !mark.isNewer(than: acknowledged) {
         trust.extend(until: sent.advanced(by: nearLease * 9 / 10))
-        return try await leases.renew()
+        try await leases.renew()
+        return try await sweep()
       }
       trust.end()
       announce(.everything)
@@ -100,6 +124,32 @@ final class RedisSpace: Sendable {
     hurry()
   }
 
+  /// Removes the registrations of nodes that have not been heard of for long.
+  private func sweep() async throws {
+    let isDue = state.withLock { state in
+      guard .now - state.swept >= Self.sweepPause else { return false }
+      state.swept = .now
+      return true
+    }
+    guard isDue else { return }
+    try await note(try await tier.laggards(behind: nil), isComplete: true)
+  }
+
+  /// Notes the nodes that have not acknowledged a mark, and removes the registrations of those whose trust has ended.
+  ///
+  /// - Returns: The time for which the others can still trust their copies.
+  @discardableResult
+  private func note(
+    _ laggards: (nodes: [Tier.Laggard], loss: String?),
+    isComplete: Bool
+  ) async throws -> Duration {
+    let report = state.withLock {
+      $0.registrations.note(laggards.nodes, loss: laggards.loss, isComplete: isComplete, at: .now)
+    }
+    try await tier.forget(report.ended, loss: report.endedLoss)
+    return report.remaining
+  }
+
   /// Ends the trust, and releases the leases and the registration.
   func leave() async {
     trust.end()
@@ -109,12 +159,15 @@ final class RedisSpace: Sendable {
 
   // MARK: - Removals
 
+  /// Tells the other schemas of the space in this process what this one has changed for all of them.
+  func share(_ change: SharedCache.Change) { tell(change) }
+
   /// Waits until all nodes have acknowledged a mark, or no longer trust their copies.
   func waitForAcknowledgements(of mark: TierMark) async throws {
     // This node acknowledges it first.
     try await beat()
     while true {
-      let registered = try await tier.trust(beyond: mark, lasting: nearLease)
+      let registered = try await note(try await tier.laggards(behind: mark), isComplete: false)
       let unregistered = state.withLock { $0.unregisteredUntil }.map { $0 - .now } ?? .zero
       let remaining = max(registered, unregistered)
       guard remaining > .zero else { return }

@@ -46,7 +46,7 @@ extension Tier {
     guard newest.epoch != nil else { return wishes.map { _ in .success(nil) } }
     let reading = EntryReading(wishes, names, epochReading)
     let replies = await connection.send(reading.commands)
-    let entries = reading.entries(from: replies[...], asOf: newest, schema: schema)
+    let entries = reading.entries(from: replies[...], asOf: newest)
     if let token = entries.compactMap({ try? $0.get()?.version.token }).max() { note(token: token) }
     return entries.map { entry in entry.map { $0.map(use) } }
   }
@@ -68,7 +68,7 @@ private struct EntryReading {
   init(_ wishes: ArraySlice<Tier.Wish>, _ names: TierNames, _ epochReading: RedisCommand) {
     self.wishes = wishes
     var commands = wishes.map { wish in
-      RedisCommand("HMGET", [.text(names.entry(wish.key)), "e", "v", "t", "s", "d", "o"])
+      RedisCommand("HMGET", [.text(names.entry(wish.key)), "e", "v", "t", "d", "o"])
     }
     var marks: [RedisCommand.Argument] = [.text(names.epoch), .text(names.tokens)]
     commands.reserveCapacity(commands.count + 2)
@@ -89,12 +89,10 @@ private struct EntryReading {
   ///   - replies: The replies.
   ///   - newest: The epoch that the node knows, and the token that the engine has at least. The script judges another
   ///     epoch, and an engine that has lost data.
-  ///   - schema: The schema of the entries.
   /// - Returns: The entry of each wish, in the same order, as ``Tier/read(for:)`` returns them.
   func entries(
     from replies: ArraySlice<Result<RESPValue, any Error>>,
-    asOf newest: (epoch: TierEpoch?, text: String, token: UInt64),
-    schema: String
+    asOf newest: (epoch: TierEpoch?, text: String, token: UInt64)
   ) -> [Result<TierEntry?, any Error>] {
     let context: (marks: [RESPValue], milliseconds: Int64)?
     do {
@@ -117,7 +115,7 @@ private struct EntryReading {
       Result {
         guard let fields = try reply.present()?.elements, let context, let epoch = newest.epoch
         else { return nil }
-        return entry(fields, wish, in: epoch, context.marks, context.milliseconds, schema)
+        return entry(fields, wish, in: epoch, context.marks, context.milliseconds)
       }
     }
   }
@@ -128,18 +126,16 @@ private struct EntryReading {
     _ wish: Tier.Wish,
     in epoch: TierEpoch,
     _ marks: [RESPValue],
-    _ now: Int64,
-    _ schema: String
+    _ now: Int64
   ) -> TierEntry? {
     // A token that the engine has not given yet is damage.
-    guard fields.count == 6, fields[0] == marks[0], let token = UInt64(fields[1]),
+    guard fields.count == 5, fields[0] == marks[0], let token = UInt64(fields[1]),
       let latest = UInt64(marks[1]), token <= latest, let stored = fields[2].integer,
-      fields[3].bytes?.elementsEqual(schema.utf8) == true,
-      let payload = fields[4].bytes
+      let payload = fields[3].bytes
     else { return nil }
     // Outdated.
-    if fields[5] != .null {
-      guard let outdated = UInt64(fields[5]), outdated < token else { return nil }
+    if fields[4] != .null {
+      guard let outdated = UInt64(fields[4]), outdated < token else { return nil }
     }
     let version = TierVersion(epoch: epoch, token: token)
     if let old = wish.newerThan, old.epoch == epoch, old.token >= token { return nil }

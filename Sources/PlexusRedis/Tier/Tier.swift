@@ -9,10 +9,8 @@ final class Tier: Sendable {
   struct Times: Sendable {
     /// The time after which a lease ends unless it is renewed.
     var lease: Duration = .seconds(3)
-    /// The time after which an entry is removed if nothing replaces it.
+    /// The longest time after which an entry is removed if nothing replaces it.
     var retention: Duration = .seconds(7 * 86_400)
-    /// The time for which the engine remembers that a key was removed.
-    var tombstone: Duration = .seconds(60)
     /// The time for which callers that wait for a fetch are given its failure.
     var failure: Duration = .seconds(5)
 
@@ -53,8 +51,7 @@ final class Tier: Sendable {
   }
 
   let names: TierNames
-  private let node: String
-  let schema: String
+  let node: String
   private let times: Times
   private let replicas: Replicas?
   let connection: RedisConnection
@@ -71,6 +68,8 @@ final class Tier: Sendable {
     private(set) var text = ""
     /// The highest token that it has seen.
     var token: UInt64 = 0
+    /// The schemas of the space, as names contain them; its own comes first.
+    var schemas: [String]
     /// The source of nonces, whose start no other node has.
     var nonces = UInt64.random(in: .min ... .max)
 
@@ -81,11 +80,12 @@ final class Tier: Sendable {
     }
   }
 
-  private let known = Locked(Knowledge())
+  private let known: Locked<Knowledge>
+  private let holders = Locked(LeaseHoldersState<ContinuousClock.Instant>())
 
   /// - Parameters:
   ///   - space: The name of the space.
-  ///   - schema: The version of the format of payloads: entries of another one are not there.
+  ///   - schema: The version of the format of payloads, which has entries and leases of its own.
   ///   - node: The name of this node, which no other has.
   ///   - connection: The connection.
   ///   - times: The lengths of time.
@@ -98,9 +98,9 @@ final class Tier: Sendable {
     times: Times = Times(),
     replicas: Replicas? = nil
   ) {
-    names = TierNames(space: space)
+    names = TierNames(space: space, schema: schema)
+    known = Locked(Knowledge(schemas: [names.schema]))
     epochReading = RedisCommand("MGET", [.text(names.epoch), .text(names.tokens)])
-    self.schema = schema
     self.node = node
     self.connection = connection
     self.times = times
@@ -127,9 +127,9 @@ final class Tier: Sendable {
       nonces.append(nonce)
       var tags = TagNumbers()
       var call = RedisScript.Call(
-        keys: [names.epoch, names.tokens],
+        keys: heads,
         arguments: knowledge + [
-          .text(schema), .number(Int64(wishes.count)), .text(node),
+          .text(names.schema), .number(Int64(wishes.count)), .text(node),
           milliseconds(times.lease), milliseconds(times.retention),
         ]
       )
@@ -160,12 +160,17 @@ final class Tier: Sendable {
   /// Returns a wish as the script reads it.
   private func text(of wish: Wish, _ tags: inout TagNumbers) -> String {
     let takesLease = wish.takesLease ? "1" : "0"
-    guard wish.newerThan != nil || wish.awaited != 0 || !wish.tags.isEmpty else {
+    let over = holders.withLock { $0.lease(of: wish.key, silentFor: times.lease, at: .now) }
+    guard wish.newerThan != nil || wish.awaited != 0 || over != nil || !wish.tags.isEmpty else {
       return takesLease
     }
+    let (lease, renewal) = over ?? (0, 0)
     let epoch = wish.newerThan?.epoch.description ?? ""
     let token = wish.newerThan?.token ?? 0
-    return "\(takesLease) \(epoch) \(token) \(wish.awaited) \(tags.numbers(of: wish.tags))"
+    return """
+      \(takesLease) \(epoch) \(token) \(wish.awaited) \(lease):\(renewal) \
+      \(tags.numbers(of: wish.tags))
+      """
   }
 
   /// The tags of the keys of one call, each of them once.
@@ -190,6 +195,8 @@ final class Tier: Sendable {
     in epoch: TierEpoch
   ) throws -> TierFinding {
     if let bytes = value.bytes { return .entry(try foundEntry(bytes, in: epoch)) }
+    var isHeld = false
+    defer { if !isHeld { holders.withLock { $0.end(wish.key) } } }
     guard let parts = value.elements, let kind = parts.first?.text else {
       throw TierError.unexpectedReply
     }
@@ -210,14 +217,18 @@ final class Tier: Sendable {
       guard let token = token(parts[1]) else { throw TierError.unexpectedReply }
       let version = TierVersion(epoch: epoch, token: token)
       return .granted(TierLease(key: wish.key, version: version), previous: entry(2))
-    case ("busy", 4):
+    case ("busy", 5):
       // A lease that has ended would be looked for without a pause.
-      guard let token = token(parts[1]), let remaining = parts[2].integer, remaining > 0 else {
-        throw TierError.unexpectedReply
+      guard let token = token(parts[1]), let remaining = parts[2].integer, remaining > 0,
+        let renewal = parts[4].integer, renewal >= 0
+      else { throw TierError.unexpectedReply }
+      isHeld = true
+      let rest = holders.withLock {
+        $0.note((token, renewal), of: wish.key, lasting: times.lease, at: .now)
       }
       return .busy(
         TierVersion(epoch: epoch, token: token),
-        remaining: .milliseconds(remaining),
+        remaining: min(.milliseconds(remaining), rest),
         previous: entry(3)
       )
     case ("failed", 2) where wish.awaited > 0:
@@ -247,22 +258,23 @@ final class Tier: Sendable {
   ///   - payload: The value.
   ///   - lease: The lease.
   ///   - tags: The tags of the key, as in the look that granted the lease.
+  ///   - lifetime: The time after which the entry is not used; `nil` for no limit.
   /// - Returns: Whether the value was stored.
   /// - Throws: An error of the connection.
   func fill(
     _ payload: [UInt8],
     under lease: TierLease,
-    tags: [String] = []
+    tags: [String] = [],
+    lifetime: Duration? = nil
   ) async throws -> TierFill {
     let key = lease.key
     let reply = try await TierScripts.fill.run(
       on: connection,
-      keys: [names.epoch, names.tokens, names.entry(key), names.lease(key), names.fetch(key)]
+      keys: heads + [names.entry(key), names.lease(key), names.fetch(key)]
         + tags.map { names.tag($0) },
       [
         .text(lease.version.epoch.description), number(lease.version.token), .text(node),
-        .text(schema),
-        .data(payload), milliseconds(times.retention),
+        .text(names.schema), .data(payload), retention(of: lifetime),
       ]
     )
     guard let fill = reply.text.flatMap(TierFill.init(rawValue:)) else {
@@ -271,28 +283,41 @@ final class Tier: Sendable {
     return fill
   }
 
+  /// A value that did not come from a fetch.
+  struct Stored: Sendable {
+    let key: String
+    let payload: [UInt8]
+    /// The tags of the key.
+    var tags: [String] = []
+    /// The time after which the entry is not used; `nil` for no limit.
+    var lifetime: Duration?
+  }
+
   /// Stores values that did not come from a fetch; a fetch in progress stores nothing.
   ///
+  /// The entries of the same keys in other schemas serve as fallbacks only.
+  ///
   /// - Parameters:
-  ///   - payloads: The values, and the tags of their keys.
+  ///   - values: The values.
   ///   - required: The number of the epoch that they belong to: in another one they are not stored.
   /// - Throws: ``TierFailures`` with the keys whose values may not be stored.
-  func store(
-    _ payloads: [(key: String, payload: [UInt8], tags: [String])],
-    requiring required: UInt64? = nil
-  ) async throws {
-    let parts = await run(TierScripts.store, inPartsOf: payloads) { payloads in
+  func store(_ values: [Stored], requiring required: UInt64? = nil) async throws {
+    let parts = await run(TierScripts.store, inAllSchemasFor: values) { values, schemas in
       var tags = TagNumbers()
       var call = RedisScript.Call(
-        keys: [names.epoch, names.tokens],
+        keys: heads,
         arguments: knowledge + [
-          .text(schema), milliseconds(times.retention), .text(required.map { "\($0)" } ?? ""),
-          .number(Int64(payloads.count)),
+          .text(list(schemas)), .number(Int64(schemas.count)),
+          .text(required.map { "\($0)" } ?? ""), .number(Int64(values.count)),
         ]
       )
-      for payload in payloads {
-        call.keys += [names.entry(payload.key), names.lease(payload.key)]
-        call.arguments += [.data(payload.payload), .text(tags.numbers(of: payload.tags))]
+      for value in values {
+        for schema in schemas {
+          call.keys += [names.entry(value.key, in: schema), names.lease(value.key, in: schema)]
+        }
+        call.arguments += [
+          .data(value.payload), retention(of: value.lifetime), .text(tags.numbers(of: value.tags)),
+        ]
       }
       call.keys += tags.names.map { names.tag($0) }
       return call
@@ -368,115 +393,6 @@ final class Tier: Sendable {
     }
   }
 
-  // MARK: - Removals
-
-  /// Lets entries serve as fallbacks only; a fetch in flight stores nothing.
-  ///
-  /// - Throws: ``TierFailures`` with the keys whose entries may not be outdated.
-  func outdate(_ keys: some Collection<String>) async throws {
-    let parts = await run(TierScripts.outdate, inPartsOf: Array(keys)) { keys in
-      RedisScript.Call(
-        keys: [names.epoch, names.tokens] + keys.flatMap { [names.entry($0), names.lease($0)] },
-        arguments: knowledge + [milliseconds(times.tombstone)]
-      )
-    }
-    try check(parts, \.self) { _ = try change($0) }
-  }
-
-  /// Removes entries; a fetch in flight stores nothing.
-  ///
-  /// - Throws: ``TierFailures`` with the keys whose entries may still be there.
-  func remove(_ keys: some Collection<String>) async throws {
-    let parts = await run(TierScripts.remove, inPartsOf: Array(keys), isRemoval: true) { keys in
-      RedisScript.Call(
-        keys: [names.epoch, names.tokens]
-          + keys.flatMap { [names.entry($0), names.lease($0), names.fetch($0)] },
-        arguments: knowledge + [milliseconds(times.tombstone)]
-      )
-    }
-    try check(parts, \.self) { _ = try change($0) }
-  }
-
-  /// Removes the entries with one of some tags, whose keys need not be known; a fetch in flight stores nothing.
-  ///
-  /// - Throws: An error of the connection.
-  func remove(tags: some Collection<String>) async throws {
-    let parts = await run(TierScripts.removeTags, inPartsOf: Array(tags), isRemoval: true) { tags in
-      RedisScript.Call(
-        keys: [names.epoch, names.tokens] + tags.map { names.tag($0) },
-        arguments: knowledge
-      )
-    }
-    for (_, reply) in parts { _ = try change(try reply.get()) }
-  }
-
-  /// Removes everything: the epoch is raised.
-  ///
-  /// - Returns: The new epoch.
-  @discardableResult
-  func removeAll() async throws -> TierEpoch {
-    let call = RedisScript.Call(keys: [names.epoch, names.tokens], arguments: knowledge)
-    let reply = try await runRemoval(TierScripts.removeAll, [call])[0].get()
-    guard let epoch = note(reply) else { throw TierError.unexpectedReply }
-    return epoch
-  }
-
-  // MARK: - Nodes
-
-  /// Lets every node look for its copies again, which removes no entry.
-  ///
-  /// - Returns: The mark that nodes acknowledge.
-  func fence() async throws -> TierMark {
-    let reply = try await TierScripts.fence.run(
-      on: connection,
-      keys: [names.epoch, names.tokens, names.fence],
-      knowledge
-    )
-    return try change(reply)
-  }
-
-  /// Registers the node or renews its registration, with the mark that it has acknowledged.
-  ///
-  /// - Parameters:
-  ///   - acknowledged: The mark: the node trusts no copy from before it.
-  ///   - trust: The time for which it trusts its copies.
-  /// - Returns: The present mark.
-  /// - Throws: An error of the connection.
-  func beat(acknowledging acknowledged: TierMark?, trust: Duration) async throws -> TierMark {
-    let reply = try await TierScripts.beat.run(
-      on: connection,
-      keys: [names.epoch, names.tokens, names.nodes, names.acknowledgements, names.fence],
-      knowledge + [.text(node), milliseconds(trust), .text(acknowledged?.description ?? "")]
-    )
-    return try change(reply)
-  }
-
-  /// Returns the time for which nodes can still trust copies without having acknowledged a mark; zero if all have.
-  ///
-  /// - Parameters:
-  ///   - mark: The mark.
-  ///   - trust: The time for which nodes trust their copies whose registrations were lost.
-  /// - Returns: The time.
-  /// - Throws: An error of the connection.
-  func trust(beyond mark: TierMark, lasting trust: Duration) async throws -> Duration {
-    let reply = try await TierScripts.laggards.run(
-      on: connection,
-      keys: [names.nodes, names.acknowledgements, names.fence],
-      [.text(mark.epoch.description), number(mark.fence), milliseconds(trust)]
-    )
-    guard let longest = reply.integer else { throw TierError.unexpectedReply }
-    return .milliseconds(max(0, longest))
-  }
-
-  /// Removes the registration.
-  func leave() async throws {
-    _ = try await TierScripts.leave.run(
-      on: connection,
-      keys: [names.nodes, names.acknowledgements],
-      [.text(node)]
-    )
-  }
-
   // MARK: - Parts
 
   /// The number of keys of one call of a script.
@@ -486,7 +402,7 @@ final class Tier: Sendable {
   /// found: 91,000 with 32 keys, 58,000 with 8 or 4.
   static let partSize = 8
 
-  private typealias Parts<Element> = [(ArraySlice<Element>, Result<RESPValue, any Error>)]
+  typealias Parts<Element> = [(ArraySlice<Element>, Result<RESPValue, any Error>)]
 
   /// Runs a script for the parts of a list; all of them are sent before the first result is awaited.
   ///
@@ -496,7 +412,7 @@ final class Tier: Sendable {
   ///   - isRemoval: Whether the replicas have to acknowledge it.
   ///   - makeCall: Returns the input for a part.
   /// - Returns: The parts, in order, with their results.
-  private func run<Element>(
+  func run<Element>(
     _ script: RedisScript,
     inPartsOf list: [Element],
     isRemoval: Bool = false,
@@ -511,10 +427,59 @@ final class Tier: Sendable {
     return Array(zip(parts, results))
   }
 
+  /// Runs a script for the parts of a list, each with the keys of all schemas.
+  ///
+  /// A part is repeated if there is a schema that was not known. In between, the script has changed nothing of it.
+  ///
+  /// - Parameters:
+  ///   - script: The script, which returns the schemas of the space if a call does not have the keys of all of them.
+  ///   - list: The list.
+  ///   - isRemoval: Whether the replicas have to acknowledge it.
+  ///   - makeCall: Returns the input for a part and some schemas.
+  /// - Returns: The parts, in order, with their results.
+  func run<Element>(
+    _ script: RedisScript,
+    inAllSchemasFor list: [Element],
+    isRemoval: Bool = false,
+    _ makeCall: (ArraySlice<Element>, _ schemas: [String]) -> RedisScript.Call
+  ) async -> Parts<Element> {
+    var parts: Parts<Element> = []
+    var rest = list[...]
+    for _ in 0..<Self.schemaRounds {
+      let schemas = known.withLock { $0.schemas }
+      let results = await run(script, inPartsOf: Array(rest), isRemoval: isRemoval) {
+        makeCall($0, schemas)
+      }
+      rest = []
+      for (part, result) in results {
+        guard case .success(let reply) = result, let text = reply.text else {
+          parts.append((part, result))
+          continue
+        }
+        note(schemas: text)
+        rest += part
+      }
+      if rest.isEmpty { return parts }
+    }
+    parts.append((rest, .failure(TierError.unexpectedReply)))
+    return parts
+  }
+
+  /// The number of times that the schemas of a space can change during a call.
+  private static let schemaRounds = 8
+
+  /// Returns schemas as scripts read them.
+  func list(_ schemas: [String]) -> String { " \(schemas.joined(separator: " ")) " }
+
+  private func note(schemas list: String) {
+    let found = TierNames.schemas(in: list).filter { $0 != names.schema }
+    known.withLock { $0.schemas = [names.schema] + found }
+  }
+
   /// Runs a script that removes something, and waits until the replicas have acknowledged it.
   ///
   /// - Returns: The result of each call, in the same order; an error if too few replicas have acknowledged it.
-  private func runRemoval(
+  func runRemoval(
     _ script: RedisScript,
     _ calls: [RedisScript.Call]
   ) async -> [Result<RESPValue, any Error>] {
@@ -539,7 +504,7 @@ final class Tier: Sendable {
   /// Checks the results of all parts.
   ///
   /// - Throws: ``TierFailures`` with the keys of the parts that have failed.
-  private func check<Element>(
+  func check<Element>(
     _ parts: Parts<Element>,
     _ key: KeyPath<Element, String>,
     _ checkReply: (RESPValue) throws -> Void
@@ -558,24 +523,34 @@ final class Tier: Sendable {
   // MARK: - Arguments
 
   /// A nonce for a new epoch, and the epoch and token that the engine has at least, unless it has lost data.
-  private var knowledge: [RedisCommand.Argument] { knowledgeWithNonce.arguments }
+  var knowledge: [RedisCommand.Argument] { knowledgeWithNonce.arguments }
 
-  private var knowledgeWithNonce: (nonce: String, arguments: [RedisCommand.Argument]) {
+  var knowledgeWithNonce: (nonce: String, arguments: [RedisCommand.Argument]) {
     let (number, epoch, token) = known.withLock { ($0.nonce(), $0.text, $0.token) }
     let nonce = String(number, radix: 36)
     return (nonce, [.text(nonce), .text(epoch), self.number(token)])
   }
 
-  private func milliseconds(_ duration: Duration) -> RedisCommand.Argument {
+  /// The keys that scripts with ``knowledge`` have first.
+  var heads: [String] { [names.epoch, names.tokens, names.schemas] }
+
+  /// The time after which an entry is removed.
+  ///
+  /// It is not shorter than a lease: the nodes that have waited for the entry need it although it is not fresh.
+  private func retention(of lifetime: Duration?) -> RedisCommand.Argument {
+    milliseconds(min(max(lifetime ?? times.retention, times.lease), times.retention))
+  }
+
+  func milliseconds(_ duration: Duration) -> RedisCommand.Argument {
     .number(max(1, Nanoseconds(duration) / 1_000_000))
   }
 
-  private func number(_ number: UInt64) -> RedisCommand.Argument {
+  func number(_ number: UInt64) -> RedisCommand.Argument {
     .number(Int64(clamping: number))
   }
 
   /// Records an epoch of the engine.
-  private func note(_ value: RESPValue) -> TierEpoch? {
+  func note(_ value: RESPValue) -> TierEpoch? {
     guard let bytes = value.bytes else { return nil }
     // Most replies have the epoch that is known.
     let known = self.known.withLock { $0.text.utf8.elementsEqual(bytes) ? $0.epoch : nil }
@@ -604,8 +579,8 @@ final class Tier: Sendable {
   }
 
   /// Records an epoch and a token of the engine.
-  private func change(_ value: RESPValue) throws -> TierMark {
-    guard let elements = value.elements, elements.count == 2, let epoch = note(elements[0]),
+  func change(_ value: RESPValue) throws -> TierMark {
+    guard let elements = value.elements, elements.count >= 2, let epoch = note(elements[0]),
       let token = token(elements[1])
     else { throw TierError.unexpectedReply }
     return TierMark(epoch: epoch, fence: token)

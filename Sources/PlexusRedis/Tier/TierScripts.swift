@@ -5,7 +5,9 @@ enum TierScripts {
 
   /// The functions that the scripts share.
   ///
-  /// Scripts that use `current` have the epoch and the tokens as their first two keys.
+  /// Scripts that use `current` have the epoch, the tokens and the schemas as their first three keys. A server without
+  /// memory refuses the first change of a script if it needs memory, and none after a change that needs none. The scripts
+  /// that remove something begin with such a change: unlike the flag `allow-oom`, this works with every version.
   private static let common = """
     -- Runs a command on a key. A key to which another program has given another type is removed before.
     local function run(command, key, ...)
@@ -34,17 +36,33 @@ enum TierScripts {
       latest = redis.call('INCR', KEYS[2])
       return latest
     end
-    -- The epoch, and the last token. An engine that has lost them, or has less than the node knows, gets a new epoch
-    -- that is higher.
+    -- Announces a change of a key that is not there to the nodes that have looked for it.
+    local function touch(key)
+      redis.call('SET', key, '')
+      redis.call('DEL', key)
+    end
+    -- Permits the changes of a script that begins with it to a server without memory.
+    local function free(key) run('HDEL', key, ' ') end
+    -- The longest trust of a node in ms, and the schemas with the times up to which they can have entries or leases.
+    local schemas
+    -- The epoch, the last token and the schemas. An engine that has lost one of them, or has less than the node knows,
+    -- gets a new epoch that is higher.
     local function current(known, token, nonce)
-      local values = redis.call('MGET', KEYS[1], KEYS[2])
+      local values = redis.call('MGET', KEYS[1], KEYS[2], KEYS[3])
       local epoch = values[1]
+      schemas = values[3]
       token = tonumber(token)
       latest = number(values[2], largest)
-      local isBehind = not latest or latest < token
+      local isLost = not number(string.match(schemas or '', '^%d+'), 1e15)
+      local isBehind = isLost or not latest or latest < token
       if epoch == known and epoch ~= '' and not isBehind then return epoch end
       local here, there = count(epoch), count(known)
-      if isBehind then
+      if isLost then
+        -- Unless the space is new, nodes can have been registered.
+        schemas = (epoch or known ~= '') and '1' or '0'
+        redis.call('SET', KEYS[3], schemas)
+      end
+      if not latest or latest < token then
         latest = token
         redis.call('SET', KEYS[2], string.format('%.0f', token))
       end
@@ -53,6 +71,25 @@ enum TierScripts {
         redis.call('SET', KEYS[1], epoch)
       end
       return epoch
+    end
+    -- Notes that a schema can have entries and leases for some ms from now on.
+    local function enroll(schema, time, span)
+      local _, last = string.find(schemas, ' ' .. schema .. '=', 1, true)
+      local till = last and number(string.match(schemas, '^%d+', last + 1), 1e15) or 0
+      if till >= time + span then return end
+      local list = string.match(schemas, '^%d+')
+      for name, till in string.gmatch(schemas, ' (%S+)=(%d+)') do
+        if name ~= schema and (number(till, 1e15) or 0) >= time then list = list .. ' ' .. name .. '=' .. till end
+      end
+      schemas = string.format('%s %s=%.0f', list, schema, time + 2 * span)
+      redis.call('SET', KEYS[3], schemas)
+    end
+    -- Whether there are other schemas than those whose keys a call has.
+    local function misses(names)
+      for name in string.gmatch(schemas, ' (%S+)=%d+') do
+        if not string.find(names, ' ' .. name .. ' ', 1, true) then return true end
+      end
+      return false
     end
     local function now()
       local time = redis.call('TIME')
@@ -63,40 +100,48 @@ enum TierScripts {
     local function remaining(leaseKey, fetchKey, token, time)
       local rest = redis.call('PTTL', leaseKey) - hold
       local renewal = run('HMGET', fetchKey, 'l', 'u')
-      if renewal[1] == token then rest = math.max(rest, (number(renewal[2], 1e15) or 0) - time) end
-      return rest
+      local till = renewal[1] == token and number(renewal[2], 1e15) or 0
+      return math.max(rest, till - time), till
     end
     -- The token of the last removal by a tag, or of the first use of the tag after it; nothing if it is not known.
     local function mark(key, epoch)
       local ofEpoch, token = string.match(run('GET', key) or '', '^([^ ]+) (%d+)$')
       return ofEpoch == epoch and number(token, latest) or nil
     end
-    -- The time at which the set of nodes was found to be lost; 0 for never. A member without a name is in a set that is
-    -- complete since that time, which the acknowledgements have under the same name.
-    local function lastLoss(nodes, acknowledgements, time)
+    -- The name of the last loss of registrations; 0 for none. A member without a name is in a set of nodes that is
+    -- complete since then, and the acknowledgements have the loss under the same name.
+    local function lastLoss(nodes, acknowledgements, isNew, name)
       local loss = run('HGET', acknowledgements, '')
       local isComplete = #run('ZRANGEBYSCORE', nodes, -2, -2) > 0
-      if loss and isComplete then return number(loss, 1e15) or time end
-      loss = loss and string.format('%.0f', time) or '0'
+      if loss and isComplete then return loss end
+      loss = isNew and not loss and not isComplete and '0' or name
       redis.call('ZADD', nodes, -2, '')
       redis.call('HSET', acknowledgements, '', loss)
-      return tonumber(loss)
+      return loss
     end
-    -- Marks a tag that is not known: entries and leases from before are not valid.
-    local function use(key, epoch, retention)
-      if mark(key, epoch) then return end
-      redis.call('SET', key, string.format('%s %.0f', epoch, nextToken()), 'PX', string.format('%.0f', 2 * retention))
+    -- Marks a tag that is not known: entries and leases from before are not valid. A mark lasts longer than the entries
+    -- that it judges.
+    local function use(key, epoch, span)
+      local twice = string.format('%.0f', 2 * span)
+      if not mark(key, epoch) then
+        redis.call('SET', key, string.format('%s %.0f', epoch, nextToken()), 'PX', twice)
+      elseif redis.call('PTTL', key) < tonumber(span) then
+        redis.call('PEXPIRE', key, twice)
+      else
+        return
+      end
       -- The change has ended the tracking for this node, too. It begins again with the next reading.
       redis.call('GET', key)
     end
 
     """
 
-  /// KEYS: epoch, tokens, then entry, lease and fetch of each key, then the tags.
+  /// KEYS: epoch, tokens, schemas, then entry, lease and fetch of each key, then the tags.
   ///
   /// ARGV: nonce, known epoch and token, schema, the number of keys, node, ms of a lease, ms of retention, then a wish for
   /// each key: whether a lease is wanted, and if there is more, the epoch and token of the version that is not new
-  /// enough, the token of the lease that the node waits for, and the numbers of its tags.
+  /// enough, the token of the lease that the node waits for, the token and renewal of a lease that has not been renewed
+  /// for the time of a lease by the clock of the node, and the numbers of its tags.
   ///
   /// The findings come after the epoch and the nonce, which tells the replies to two looks apart. An entry is a text, since
   /// it is the most frequent finding: its token, its age in ms and the payload.
@@ -106,7 +151,7 @@ enum TierScripts {
       local time = now()
       local findings = {epoch, ARGV[1]}
       local keyCount = tonumber(ARGV[5])
-      local firstTag = 2 + 3 * keyCount
+      local firstTag = 3 + 3 * keyCount
       -- Whether something with a token is newer than the last removals by its tags.
       local function isValid(token, tags)
         if tags == '' then return true end
@@ -117,17 +162,17 @@ enum TierScripts {
         return true
       end
       for index = 0, keyCount - 1 do
-        local entryKey, leaseKey, fetchKey = KEYS[3 + 3 * index], KEYS[4 + 3 * index], KEYS[5 + 3 * index]
-        local takesLease, oldEpoch, oldToken, awaited, tags = ARGV[9 + index], '', 0, 0, ''
+        local entryKey, leaseKey, fetchKey = KEYS[4 + 3 * index], KEYS[5 + 3 * index], KEYS[6 + 3 * index]
+        local takesLease, oldEpoch, oldToken, awaited, over, tags = ARGV[9 + index], '', 0, 0, '', ''
         if #takesLease > 1 then
-          takesLease, oldEpoch, oldToken, awaited, tags =
-            string.match(takesLease, '^(%d) (%S*) (%d+) (%d+) (.*)$')
+          takesLease, oldEpoch, oldToken, awaited, over, tags =
+            string.match(takesLease, '^(%d) (%S*) (%d+) (%d+) (%d+:%d+) (.*)$')
           oldToken, awaited = tonumber(oldToken), tonumber(awaited)
         end
-        local e = run('HMGET', entryKey, 'e', 'v', 't', 's', 'd', 'o')
-        local token, payload, outdated = e[2], e[5], e[6]
+        local e = run('HMGET', entryKey, 'e', 'v', 't', 'd', 'o')
+        local token, payload, outdated = e[2], e[4], e[5]
         local stored = number(token, latest) and number(e[3], 1e15)
-        local isThere = e[1] == epoch and payload and stored and e[4] == ARGV[4] and isValid(token, tags)
+        local isThere = e[1] == epoch and payload and stored and isValid(token, tags)
         local age = isThere and string.format('%.0f', math.max(0, time - stored))
         if isThere and (not outdated or (number(outdated, 2 ^ 63) or latest) < tonumber(token))
           and (oldEpoch ~= epoch or tonumber(token) > oldToken) then
@@ -137,17 +182,22 @@ enum TierScripts {
           local lease = run('GET', leaseKey)
           local token = lease and string.match(lease, ':(%d+)$')
           if not token or string.match(lease, '^[^ ]+') ~= epoch or not isValid(token, tags) then lease = false end
-          local rest = lease and remaining(leaseKey, fetchKey, token, time) or 0
+          local rest, renewed = 0, 0
+          if lease then
+            rest, renewed = remaining(leaseKey, fetchKey, token, time)
+            if over == string.format('%s:%.0f', token, renewed) then rest = 0 end
+          end
           local failure = awaited > 0 and run('HMGET', fetchKey, 'v', 'd')
           if failure and (number(failure[1], latest) or 0) >= awaited then
             findings[#findings + 1] = {'failed', failure[2]}
           elseif rest > 0 then
-            findings[#findings + 1] = {'busy', token, rest, previous}
+            findings[#findings + 1] = {'busy', token, rest, previous, renewed}
           elseif takesLease == '1' then
             for number in string.gmatch(tags, '%d+') do
-              use(KEYS[firstTag + number], epoch, tonumber(ARGV[8]))
+              use(KEYS[firstTag + number], epoch, ARGV[8])
             end
             token = nextToken()
+            enroll(ARGV[4], time, hold + ARGV[8])
             redis.call('SET', leaseKey, string.format('%s %s:%.0f', epoch, ARGV[6], token), 'PX', hold + ARGV[7])
             findings[#findings + 1] = {'granted', token, previous}
           else
@@ -159,71 +209,78 @@ enum TierScripts {
       """
   )
 
-  /// KEYS: epoch, tokens, entry, lease, fetch, then the tags.
+  /// KEYS: epoch, tokens, schemas, entry, lease, fetch, then the tags.
   ///
-  /// ARGV: epoch and token of the lease, node, schema, payload, ms of retention.
+  /// ARGV: epoch and token of the lease, node, schema, payload, ms for which the entry is kept.
   static let fill = RedisScript(
     common + """
       local own = string.format('%s %s:%s', ARGV[1], ARGV[3], ARGV[2])
       local time = now()
-      local holds = run('GET', KEYS[4]) == own
-      if holds then
-        holds = remaining(KEYS[4], KEYS[5], ARGV[2], time) > 0
-        redis.call('DEL', KEYS[4])
-      end
-      local values = redis.call('MGET', KEYS[1], KEYS[2])
+      -- A lease whose time is over holds as well, until it is taken over.
+      local holds = run('GET', KEYS[5]) == own
+      if holds then redis.call('DEL', KEYS[5]) end
+      local values = redis.call('MGET', KEYS[1], KEYS[2], KEYS[3])
       if values[1] ~= ARGV[1] then return 'cleared' end
-      local e = run('HMGET', KEYS[3], 'e', 'v', 'o')
+      local e = run('HMGET', KEYS[4], 'e', 'v', 'o')
       local token = tonumber(ARGV[2])
       latest = number(values[2], largest) or token
-      if not holds or e[1] == ARGV[1] and (number(e[2], latest) or 0) >= token
+      schemas = values[3] or ''
+      -- A removal ends no leases of a schema that is not enrolled.
+      if not holds or not string.find(schemas, ' ' .. ARGV[4] .. '=', 1, true)
+        or e[1] == ARGV[1] and (number(e[2], latest) or 0) >= token
         or (number(e[3], latest) or 0) >= token then
         return 'superseded'
       end
-      for index = 6, #KEYS do
+      for index = 7, #KEYS do
         local removal = mark(KEYS[index], ARGV[1])
         if not removal or removal >= token then return 'superseded' end
       end
-      for index = 6, #KEYS do
-        -- A mark lasts longer than the entries that it judges.
-        if redis.call('PTTL', KEYS[index]) < tonumber(ARGV[6]) then
-          redis.call('PEXPIRE', KEYS[index], string.format('%.0f', 2 * ARGV[6]))
-          redis.call('GET', KEYS[index])
-        end
-      end
-      redis.call('DEL', KEYS[3], KEYS[5])
-      redis.call('HSET', KEYS[3], 'e', ARGV[1], 'v', ARGV[2], 't', time, 's', ARGV[4], 'd', ARGV[5])
-      redis.call('PEXPIRE', KEYS[3], ARGV[6])
+      for index = 7, #KEYS do use(KEYS[index], ARGV[1], ARGV[6]) end
+      enroll(ARGV[4], time, ARGV[6])
+      redis.call('DEL', KEYS[4], KEYS[6])
+      redis.call('HSET', KEYS[4], 'e', ARGV[1], 'v', ARGV[2], 't', time, 'd', ARGV[5])
+      redis.call('PEXPIRE', KEYS[4], ARGV[6])
       -- The change has ended the tracking for this node, too. It begins again with the next reading.
-      redis.call('HGET', KEYS[3], 'v')
+      redis.call('HGET', KEYS[4], 'v')
       return 'stored'
       """
   )
 
-  /// KEYS: epoch, tokens, then the entry and lease of each key, then the tags.
+  /// KEYS: epoch, tokens, schemas, then the entry and lease of each key in each schema, then the tags.
   ///
-  /// ARGV: nonce, known epoch and token, schema, ms of retention, the number of the epoch that is required or nothing,
-  /// the number of keys, then the payload of each key and the numbers of its tags.
+  /// ARGV: nonce, known epoch and token, the schemas whose keys the call has, the first of which is the node's, their
+  /// number, the number of the epoch that is required or nothing, the number of keys, then the payload of each key, ms for
+  /// which the entry is kept, and the numbers of its tags.
   ///
-  /// A lease that is held ends: what its holder fetches is older than what is stored.
+  /// Leases that are held end: what their holders fetch is older than what is stored, and so are the entries of other
+  /// schemas.
+  ///
+  /// Returns the schemas if a call does not have the keys of all of them.
   static let store = RedisScript(
     common + """
       local epoch = current(ARGV[2], ARGV[3], ARGV[1])
       if ARGV[6] ~= '' and count(epoch) ~= tonumber(ARGV[6]) then return {epoch} end
+      if misses(ARGV[4]) then return schemas end
       local time = now()
       local tokens = {epoch}
-      local keyCount = tonumber(ARGV[7])
+      local width, keyCount = 2 * ARGV[5], tonumber(ARGV[7])
       for index = 0, keyCount - 1 do
-        local entryKey, leaseKey = KEYS[3 + 2 * index], KEYS[4 + 2 * index]
-        for number in string.gmatch(ARGV[9 + 2 * index], '%d+') do
-          use(KEYS[2 + 2 * keyCount + number], epoch, tonumber(ARGV[5]))
+        local first = 4 + width * index
+        local entryKey, leaseKey = KEYS[first], KEYS[first + 1]
+        for number in string.gmatch(ARGV[10 + 3 * index], '%d+') do
+          use(KEYS[3 + width * keyCount + number], epoch, ARGV[9 + 3 * index])
         end
         local token = nextToken()
+        enroll(string.match(ARGV[4], '%S+'), time, ARGV[9 + 3 * index])
         redis.call('DEL', entryKey, leaseKey)
-        redis.call('HSET', entryKey, 'e', epoch, 'v', token, 't', time, 's', ARGV[4], 'd', ARGV[8 + 2 * index])
-        redis.call('PEXPIRE', entryKey, ARGV[5])
+        redis.call('HSET', entryKey, 'e', epoch, 'v', token, 't', time, 'd', ARGV[8 + 3 * index])
+        redis.call('PEXPIRE', entryKey, ARGV[9 + 3 * index])
         -- As in a fill: this node has a copy, and has to hear of changes.
         redis.call('HGET', entryKey, 'v')
+        for other = first + 2, first + width - 2, 2 do
+          redis.call('DEL', KEYS[other + 1])
+          if run('HGET', KEYS[other], 'v') then redis.call('HSET', KEYS[other], 'o', token) end
+        end
         tokens[#tokens + 1] = token
       end
       return tokens
@@ -261,6 +318,7 @@ enum TierScripts {
   /// The key of a lease, which waiting nodes track, is changed at most every half hour.
   static let renew = RedisScript(
     common + """
+      free(KEYS[2])
       local time = now()
       local lost = {}
       for index = 1, #KEYS / 2 do
@@ -281,63 +339,66 @@ enum TierScripts {
       """
   )
 
-  /// KEYS: epoch, tokens, then entry and lease of each key.
+  /// KEYS: epoch, tokens, schemas, then entry and lease of each key in each schema.
   ///
-  /// ARGV: nonce, known epoch and token, ms of retention.
+  /// ARGV: nonce, known epoch and token, the schemas whose keys the call has.
   ///
   /// Entries stay as fallbacks. A lease that is held ends, since its fetch may have begun before the change.
+  ///
+  /// Returns the schemas if a call does not have the keys of all of them.
   static let outdate = RedisScript(
     common + """
+      for index = 5, #KEYS, 2 do redis.call('DEL', KEYS[index]) end
       local epoch = current(ARGV[2], ARGV[3], ARGV[1])
+      if misses(ARGV[4]) then return schemas end
       local token = nextToken()
-      for index = 0, (#KEYS - 2) / 2 - 1 do
-        local entryKey, leaseKey = KEYS[3 + 2 * index], KEYS[4 + 2 * index]
-        run('HSET', entryKey, 'o', token)
-        if redis.call('PTTL', entryKey) < 0 then redis.call('PEXPIRE', entryKey, ARGV[4]) end
-        redis.call('DEL', leaseKey)
+      for index = 4, #KEYS, 2 do
+        if run('HGET', KEYS[index], 'v') then
+          redis.call('HSET', KEYS[index], 'o', token)
+        else
+          touch(KEYS[index])
+        end
       end
       return {epoch, token}
       """
   )
 
-  /// KEYS: epoch, tokens, then entry, lease and fetch of each key.
+  /// KEYS: epoch, tokens, schemas, then entry, lease and fetch of each key in each schema.
   ///
-  /// ARGV: nonce, known epoch and token, ms of retention.
+  /// ARGV: nonce, known epoch and token, the schemas whose keys the call has.
   ///
-  /// The entry becomes a tombstone with the version of the removal, which is kept for a while.
+  /// Returns the schemas if a call does not have the keys of all of them.
   static let remove = RedisScript(
     common + """
-      local epoch = current(ARGV[2], ARGV[3], ARGV[1])
-      local token = nextToken()
-      for index = 0, (#KEYS - 2) / 3 - 1 do
-        local entryKey = KEYS[3 + 3 * index]
-        redis.call('DEL', entryKey, KEYS[4 + 3 * index], KEYS[5 + 3 * index])
-        redis.call('HSET', entryKey, 'e', epoch, 'v', token)
-        redis.call('PEXPIRE', entryKey, ARGV[4])
+      for index = 4, #KEYS, 3 do
+        redis.call('DEL', KEYS[index + 1], KEYS[index + 2])
+        if redis.call('DEL', KEYS[index]) == 0 then touch(KEYS[index]) end
       end
-      return {epoch, token}
+      local epoch = current(ARGV[2], ARGV[3], ARGV[1])
+      if misses(ARGV[4]) then return schemas end
+      return {epoch, nextToken()}
       """
   )
 
-  /// KEYS: epoch, tokens, then the tags.
+  /// KEYS: epoch, tokens, schemas, then the tags.
   ///
   /// ARGV: nonce, known epoch and token.
   ///
   /// Entries and leases with a tag that is not known are not valid. The next use of the tag gives it a higher token.
   static let removeTags = RedisScript(
     common + """
+      for index = 4, #KEYS do redis.call('DEL', KEYS[index]) end
       local epoch = current(ARGV[2], ARGV[3], ARGV[1])
-      local token = nextToken()
-      for index = 3, #KEYS do redis.call('DEL', KEYS[index]) end
-      return {epoch, token}
+      return {epoch, nextToken()}
       """
   )
 
-  /// KEYS: epoch, tokens.
+  /// KEYS: epoch, tokens, schemas, acknowledgements.
   ///
   /// ARGV: nonce, known epoch and token.
   static let removeAll = RedisScript(
     common + """
+      free(KEYS[4])
       local epoch = current(ARGV[2], ARGV[3], ARGV[1])
       epoch = string.format('%.0f-%s', count(epoch) + 1, ARGV[1])
       redis.call('SET', KEYS[1], epoch)
@@ -347,73 +408,102 @@ enum TierScripts {
 
   // MARK: - Nodes
 
-  /// KEYS: epoch, tokens, fence.
+  /// KEYS: epoch, tokens, schemas, acknowledgements, fence.
   ///
   /// ARGV: nonce, known epoch and token.
   ///
   /// Every node ends the trust in its copies, which stay valid.
   static let fence = RedisScript(
     common + """
+      free(KEYS[4])
       local epoch = current(ARGV[2], ARGV[3], ARGV[1])
       local token = nextToken()
-      redis.call('SET', KEYS[3], token)
+      redis.call('SET', KEYS[5], token)
       return {epoch, token}
       """
   )
 
-  /// KEYS: epoch, tokens, nodes, acknowledgements, fence.
+  /// KEYS: epoch, tokens, schemas, acknowledgements, nodes, fence.
   ///
   /// ARGV: nonce, known epoch and token, node, ms of trust, the epoch and fence that it acknowledges or nothing.
   ///
-  /// Nodes that have not been heard of for a minute are forgotten.
+  /// Returns the epoch, the fence, the name of the last loss of registrations, and the longest trust of a node.
   static let beat = RedisScript(
     common + """
+      free(KEYS[4])
       local epoch = current(ARGV[2], ARGV[3], ARGV[1])
-      local time = now()
-      lastLoss(KEYS[3], KEYS[4], time)
-      local gone = run('ZRANGEBYSCORE', KEYS[3], '(-2', time - 60000)
-      for _, node in ipairs(gone) do
-        redis.call('ZREM', KEYS[3], node)
-        run('HDEL', KEYS[4], node)
+      local longest = number(string.match(schemas, '^%d+'), 1e15)
+      local loss = lastLoss(KEYS[5], KEYS[4], longest == 0, ARGV[1])
+      if longest < tonumber(ARGV[5]) then
+        longest = ARGV[5]
+        redis.call('SET', KEYS[3], (string.gsub(schemas, '^%d+', longest)))
       end
-      local fence = lastFence(KEYS[5])
+      local fence = lastFence(KEYS[6])
       -- At the end: a change of these keys ends their tracking, which nodes need only while they wait for others.
-      redis.call('ZADD', KEYS[3], time + ARGV[5], ARGV[4])
-      run('HSET', KEYS[4], ARGV[4], ARGV[6])
-      return {epoch, fence}
+      redis.call('ZADD', KEYS[5], ARGV[5], ARGV[4])
+      redis.call('HSET', KEYS[4], ARGV[4], ARGV[1] .. ' ' .. ARGV[6])
+      return {epoch, fence, loss, longest}
       """
   )
 
-  /// KEYS: nodes, acknowledgements, fence.
+  /// KEYS: acknowledgements, nodes, fence.
   ///
-  /// ARGV: epoch and fence, ms of trust.
+  /// ARGV: nonce, epoch and fence.
   ///
-  /// A fence that was lost is set again. Returns how long the nodes that have not acknowledged them can still trust their
-  /// copies, in ms. Nodes whose registrations were lost can trust theirs for the whole time since then.
+  /// A fence that was lost is set again. Returns the name of the last loss of registrations, then for each node that has not
+  /// acknowledged the epoch and the fence its name, ms of its trust, and the nonce of its last heartbeat. No time of the
+  /// engine is involved: its clock can be set.
   static let laggards = RedisScript(
     common + """
-      local time = now()
-      local longest = math.max(0, lastLoss(KEYS[1], KEYS[2], time) + ARGV[3] - time)
-      if lastFence(KEYS[3]) < tonumber(ARGV[2]) then redis.call('SET', KEYS[3], ARGV[2]) end
-      local nodes = run('ZRANGEBYSCORE', KEYS[1], time, '+inf', 'WITHSCORES')
+      free(KEYS[1])
+      local report = {lastLoss(KEYS[2], KEYS[1], false, ARGV[1])}
+      if lastFence(KEYS[3]) < tonumber(ARGV[3]) then redis.call('SET', KEYS[3], ARGV[3]) end
+      local nodes = run('ZRANGEBYSCORE', KEYS[2], 0, '+inf', 'WITHSCORES')
       for index = 1, #nodes, 2 do
-        local acknowledged = run('HGET', KEYS[2], nodes[index]) or ''
-        local epoch, fence = string.match(acknowledged, '^([^ ]+) (%d+)$')
+        local beat = run('HGET', KEYS[1], nodes[index]) or ''
+        local epoch, fence = string.match(beat, ' ([^ ]+) (%d+)$')
         local hasPassed = epoch
-          and (count(epoch) > count(ARGV[1]) or epoch == ARGV[1] and tonumber(fence) >= tonumber(ARGV[2]))
-        if not hasPassed then longest = math.max(longest, tonumber(nodes[index + 1]) - time + 1) end
+          and (count(epoch) > count(ARGV[2]) or epoch == ARGV[2] and tonumber(fence) >= tonumber(ARGV[3]))
+        if not hasPassed then
+          report[#report + 1] = nodes[index]
+          report[#report + 1] = number(nodes[index + 1], 1e15) or 0
+          report[#report + 1] = string.match(beat, '^%S*')
+        end
       end
-      return longest
+      return report
       """
   )
 
-  /// KEYS: nodes, acknowledgements.
+  /// KEYS: acknowledgements, nodes.
+  ///
+  /// ARGV: the names of nodes, each with the nonce of its last heartbeat.
+  ///
+  /// Removes the registrations of nodes without a later heartbeat. The node without a name is the last loss of
+  /// registrations.
+  static let forget = RedisScript(
+    common + """
+      for index = 1, #ARGV, 2 do
+        local node, beat = ARGV[index], ARGV[index + 1]
+        if string.match(run('HGET', KEYS[1], node) or '', '^%S*') == beat then
+          if node == '' then
+            run('HSET', KEYS[1], '', '0')
+          else
+            run('ZREM', KEYS[2], node)
+            run('HDEL', KEYS[1], node)
+          end
+        end
+      end
+      return 1
+      """
+  )
+
+  /// KEYS: acknowledgements, nodes.
   ///
   /// ARGV: node.
   static let leave = RedisScript(
     common + """
-      run('ZREM', KEYS[1], ARGV[1])
-      run('HDEL', KEYS[2], ARGV[1])
+      run('ZREM', KEYS[2], ARGV[1])
+      run('HDEL', KEYS[1], ARGV[1])
       return 1
       """
   )

@@ -257,7 +257,7 @@ struct `A server that breaks its protocol` {
     let map = makeMap(engine)
     async let value = map.request("k")
     await server.commands.wait { $0.contains { Purpose($0) == .look } }
-    server.send(">2\r\n+invalidate\r\n*1\r\n+{values}:l:k\r\n")
+    server.send(">2\r\n+invalidate\r\n*1\r\n+{values}:2:l:1:k\r\n")
     #expect(try await value == "new k")
     await engine.close()
   }
@@ -265,11 +265,11 @@ struct `A server that breaks its protocol` {
   @Test func `announcements of any kind are survived, between the parts of a reply, too`()
     async throws
   {
-    let thousands = (0..<5_000).map { "+{values}:e:\($0)\r\n" }.joined()
+    let thousands = (0..<5_000).map { "+{values}:2:e:1:\($0)\r\n" }.joined()
     let pushes = [
       ">2\r\n+invalidate\r\n*5000\r\n\(thousands)", ">2\r\n+invalidate\r\n_\r\n",
       ">2\r\n+invalidate\r\n*3\r\n_\r\n:1\r\n*0\r\n", ">2\r\n+invalidate\r\n*1\r\n+{other}:e:k\r\n",
-      ">2\r\n+invalidate\r\n*4\r\n+{values}\r\n+{values}:e:\r\n+}{\r\n+\r\n",
+      ">2\r\n+invalidate\r\n*4\r\n+{values}\r\n+{values}:2:e:1:\r\n+}{\r\n+\r\n",
       ">1\r\n+invalidate\r\n",
       ">0\r\n", ">1\r\n:1\r\n", ">2\r\n+message\r\n+x\r\n",
       "|1\r\n+ttl\r\n:1\r\n", ">3\r\n+invalidate\r\n_\r\n_\r\n",

@@ -48,10 +48,10 @@ struct `Caches whose keys another program has changed` {
     }
   }
 
-  private static let entry = "{values}:e:values/bad"
-  private static let lease = "{values}:l:values/bad"
-  private static let fetch = "{values}:f:values/bad"
-  private static let tag = "{values}:t:b"
+  private static let entry = "{values}:2:e:1:values/bad"
+  private static let lease = "{values}:2:l:1:values/bad"
+  private static let fetch = "{values}:2:f:1:values/bad"
+  private static let tag = "{values}:2:t:b"
 
   /// Commands of other programs on the keys of one entry.
   private static let damages: [[String]] = [
@@ -64,14 +64,16 @@ struct `Caches whose keys another program has changed` {
     ["DEL \(entry)", "SET \(lease) text PX 86400000"],
     [
       "DEL \(entry)",
-      #"EVAL "redis.call('SET', '\#(lease)', redis.call('GET', '{values}:epoch') .. ' x', 'PX', 86400000)" 0"#,
+      #"EVAL "redis.call('SET', '\#(lease)', redis.call('GET', '{values}:2:epoch') .. ' x', 'PX', 86400000)" 0"#,
     ],
     ["DEL \(entry)", "SET \(fetch) text"], ["DEL \(entry)", "RPUSH \(fetch) x"],
     ["DEL \(tag)", "RPUSH \(tag) x"], ["HSET \(tag).x x x", "RENAME \(tag).x \(tag)"],
     ["SET \(tag) x"],
-    [#"EVAL "redis.call('SET', '\#(tag)', redis.call('GET', '{values}:epoch') .. ' 1000000')" 0"#],
     [
-      #"EVAL "redis.call('SET', '\#(tag)', redis.call('GET', '{values}:epoch') .. ' 99999999999999999999')" 0"#
+      #"EVAL "redis.call('SET', '\#(tag)', redis.call('GET', '{values}:2:epoch') .. ' 1000000')" 0"#
+    ],
+    [
+      #"EVAL "redis.call('SET', '\#(tag)', redis.call('GET', '{values}:2:epoch') .. ' 99999999999999999999')" 0"#
     ],
   ]
 
@@ -115,16 +117,19 @@ struct `Caches whose keys another program has changed` {
 
   @Test(
     arguments: [
-      "DEL {values}:epoch", "DEL {values}:tokens", "SET {values}:epoch text",
-      "SET {values}:epoch ''",
-      "SET {values}:epoch 99999999999999999999-a", "SET {values}:epoch 9-zzzzzzzzzzzzz",
-      "SET {values}:epoch 9-a-b", "SET {values}:epoch -9-a", "SET {values}:epoch 9-A",
-      "SET {values}:tokens text", "SET {values}:tokens ''", "SET {values}:tokens -5",
-      "SET {values}:tokens 9223372036854775807", "SET {values}:tokens 99999999999999999999",
-      "SET {values}:tokens 0x10", "RENAME list {values}:epoch", "RENAME list {values}:tokens",
-      "RENAME list {values}:nodes", "RENAME list {values}:acks", "RENAME list {values}:fence",
-      "SET {values}:fence text", "SET {values}:fence 99999999999999999999",
-      "HSET {values}:acks gone x", "ZADD {values}:nodes -1 gone", "DEL {values}:nodes", "FLUSHALL",
+      "DEL {values}:2:epoch", "DEL {values}:2:tokens", "SET {values}:2:epoch text",
+      "SET {values}:2:epoch ''",
+      "SET {values}:2:epoch 99999999999999999999-a", "SET {values}:2:epoch 9-zzzzzzzzzzzzz",
+      "SET {values}:2:epoch 9-a-b", "SET {values}:2:epoch -9-a", "SET {values}:2:epoch 9-A",
+      "SET {values}:2:tokens text", "SET {values}:2:tokens ''", "SET {values}:2:tokens -5",
+      "SET {values}:2:tokens 9223372036854775807", "SET {values}:2:tokens 99999999999999999999",
+      "SET {values}:2:tokens 0x10", "RENAME list {values}:2:epoch", "RENAME list {values}:2:tokens",
+      "RENAME list {values}:2:nodes", "RENAME list {values}:2:acks", "RENAME list {values}:2:fence",
+      "SET {values}:2:fence text", "SET {values}:2:fence 99999999999999999999",
+      "HSET {values}:2:acks gone x", "ZADD {values}:2:nodes -1 gone", "DEL {values}:2:nodes",
+      "ZADD {values}:2:nodes +inf gone", "DEL {values}:2:nodes {values}:2:acks",
+      "DEL {values}:2:schemas", "SET {values}:2:schemas text", "RENAME list {values}:2:schemas",
+      "SET {values}:2:schemas 99999999999999999999", "FLUSHALL",
     ],
     [true, false]
   )

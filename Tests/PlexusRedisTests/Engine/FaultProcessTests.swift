@@ -85,7 +85,7 @@ struct `Processes whose Redis server or clock has a fault` {
     server.resume()
     let monitor = try await RedisMonitor(server)
     func looks() async throws -> Int {
-      try await monitor.count(with: "lua", "\"HMGET\"", ":e:values/k", on: server)
+      try await monitor.count(with: "lua", "\"HMGET\"", ":e:1:values/k", on: server)
     }
     let before = try await looks()
     repeat {
@@ -139,7 +139,7 @@ struct `Processes whose Redis server or clock has a fault` {
     try origin.hold(false)
     let counts = nodes.map(\.answerCount)
     for node in nodes[..<2] { try node.send("get held") }
-    await monitor.commands(3, with: "lua", "\"HMGET\"", ":e:values/held")
+    await monitor.commands(3, with: "lua", "\"HMGET\"", ":e:1:values/held")
     try nodes[2].send("admit")
     for (node, count) in zip(nodes, counts) {
       #expect(await node.nextAnswer(after: count) == "2.2")
@@ -151,27 +151,6 @@ struct `Processes whose Redis server or clock has a fault` {
     #expect(try origin.fetchCount == fetchCount)
   }
 
-  @Test func `D12: processes with an old and a new schema get values of their own`() async throws {
-    let server = try RedisServer()
-    let origin = try OriginFiles(server)
-    let old = [try await NodeProcess(server), try await NodeProcess(server)]
-    let new = [
-      try await NodeProcess(server, schema: "2"), try await NodeProcess(server, schema: "2"),
-    ]
-    for round in 1..<5 {
-      try origin.set("\(round)")
-      let expected =
-        old.map { ($0, "\(round)") } + new.map { ($0, "\(round) in schema 2") }
-      #expect(try await expected[round - 1].0.ask("clear") == "cleared")
-      for _ in 0..<3 {
-        try await withThrowingTaskGroup { group in
-          for (node, value) in expected { group.addTask { (value, try await node.ask("get k")) } }
-          for try await (value, answer) in group { #expect(answer == value) }
-        }
-      }
-    }
-  }
-
   @Test func `D12: a damaged entry is a miss for every process`() async throws {
     let server = try RedisServer()
     let origin = try OriginFiles(server)
@@ -179,14 +158,14 @@ struct `Processes whose Redis server or clock has a fault` {
     let readers = [try await NodeProcess(server), try await NodeProcess(server)]
     let damages = [
       "HSET * d garbage", "HSET * d {}", "HDEL * d", "HSET * t yesterday", "HDEL * t",
-      "HSET * v 99999999999999999999", "HSET * v -1", "HSET * e garbage", "HDEL * s", "SET * text",
+      "HSET * v 99999999999999999999", "HSET * v -1", "HSET * e garbage", "HDEL * e", "SET * text",
       "LPUSH * text",
     ]
     for (number, damage) in damages.enumerated() {
       try origin.set("1")
       #expect(try await writer.ask("get \(number)") == "1")
       try origin.set("2")
-      let entry = "{values}:e:values/\(number)"
+      let entry = "{values}:2:e:1:values/\(number)"
       if damage.hasPrefix("LPUSH") { _ = try RedisShell.run("DEL \(entry)", on: server) }
       try RedisShell.perform([damage.replacing("*", with: entry)], on: server)
       for node in readers { #expect(try await node.ask("get \(number)") == "2") }
@@ -195,7 +174,7 @@ struct `Processes whose Redis server or clock has a fault` {
       try origin.set("1")
       #expect(try await writer.ask("get \(damage)") == "1")
       try origin.set("2")
-      _ = try RedisShell.run("SET {values}:epoch \(damage)", on: server)
+      _ = try RedisShell.run("SET {values}:2:epoch \(damage)", on: server)
       for node in readers { #expect(try await node.ask("get \(damage)") == "2") }
     }
   }

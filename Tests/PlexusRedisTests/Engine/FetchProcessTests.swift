@@ -23,10 +23,10 @@ struct `Processes that fetch over a Redis server` {
     await nodes[0].answers("fetching")
     for node in nodes[1...] { try node.send("get k") }
     // Each of them has found the lease.
-    await monitor.commands(4, with: "lua", "\"HMGET\"", ":e:values/k")
+    await monitor.commands(4, with: "lua", "\"HMGET\"", ":e:1:values/k")
     // Those of the heartbeats, which renew the lease, do not name the entry.
     func commands() async throws -> Int {
-      try await monitor.count(with: "unix:", ":e:values/k", on: server)
+      try await monitor.count(with: "unix:", ":e:1:values/k", on: server)
     }
     let before = try await commands()
     // Time passes: the heartbeats of half a second.
@@ -61,7 +61,7 @@ struct `Processes that fetch over a Redis server` {
     switch change {
     case "refresh k":
       try other.send(change)
-      await monitor.commands(1, with: "lua", "\"HSET\"", ":e:values/k", "\"o\"")
+      await monitor.commands(1, with: "lua", "\"DEL\"", ":l:1:values/k")
     case "get k": #expect(try await other.ask(change) == "2")
     default: #expect(try await other.ask(change) == "cleared")
     }
@@ -94,7 +94,7 @@ struct `Processes that fetch over a Redis server` {
     // From now on, a process that fetches does not wait.
     try origin.hold(false)
     for node in nodes[1...] { try node.send("get k") }
-    await monitor.commands(4, with: "lua", "\"HMGET\"", ":e:values/k")
+    await monitor.commands(4, with: "lua", "\"HMGET\"", ":e:1:values/k")
     let counts = nodes.map(\.answerCount)
     try nodes[0].send("admit")
     for (node, count) in zip(nodes, counts) {

@@ -341,7 +341,7 @@ struct `Caches over a Redis server` {
     let b = try await Node(server, policy: policy) { _ in "2" }
     let monitor = try await RedisMonitor(server)
     func leases() async throws -> Int {
-      try await monitor.count(with: "lua", "\"SET\"", "{values}:l:values/k", on: server)
+      try await monitor.count(with: "lua", "\"SET\"", "{values}:2:l:1:values/k", on: server)
     }
     var count = 0
     // Until the server grants the lease to a request that has ended: without a copy, it begins with plain commands.
@@ -377,7 +377,7 @@ struct `Caches over a Redis server` {
 
   /// Texts that are keys and tags, and names of spaces without braces.
   static let texts = [
-    "", "a}b{c", "{}", "{values}:e:k", "new\r\nline", "\0", "a\0b", "\u{301}", "\u{301}x",
+    "", "a}b{c", "{}", "{values}:2:e:1:k", "new\r\nline", "\0", "a\0b", "\u{301}", "\u{301}x",
     "\u{FFFD}",
     "\u{200D}", "🇩🇪", "*1\r\n$4\r\nPING\r\n", " ", "%s%d", String(repeating: "k", count: 512),
     String(repeating: "é", count: 1 << 19),
@@ -512,9 +512,10 @@ struct `Caches over a Redis server` {
     let monitor = try await RedisMonitor(server)
     async let second = b.map.request("k")
     func leaseEnd() async throws -> Int {
-      let script = "return tonumber(redis.call('HGET', '{values}:f:values/k', 'u'))"
+      let script = "return tonumber(redis.call('HGET', '{values}:2:f:1:values/k', 'u'))"
       let reply = try RedisShell.run("EVAL \"\(script)\" 0", on: server)
-      return try #require(Int(reply.dropFirst().dropLast(2)), "\(reply)")
+      // The end of the line is one character.
+      return try #require(Int(reply.dropFirst().dropLast()), "\(reply)")
     }
     await monitor.commands(1, with: "lua", "\"PEXPIRE\"", ":f:")
     let end = try await leaseEnd()
@@ -547,7 +548,7 @@ struct `Caches over a Redis server` {
     let monitor = try await RedisMonitor(server)
     // The commands of a heart have no entries among their keys.
     func scripts() async throws -> Int {
-      try await monitor.count(with: "\"EVALSHA\"", "{values}:e:", on: server)
+      try await monitor.count(with: "\"EVALSHA\"", "{values}:2:e:1:", on: server)
     }
     var entries: [String: CacheEntry<Int>] = [:]
     for key in 0..<1_000 { entries["\(key)"] = CacheEntry(value: key, storedAt: .zero) }
@@ -556,7 +557,7 @@ struct `Caches over a Redis server` {
     // Entries that are there need no script.
     let findings = try await cacher.look(for: entries.mapValues { _ in SharedCache.Wish() })
     #expect(try await scripts() == 125)
-    #expect(try await monitor.count(with: "\"HMGET\"", "{values}:e:", on: server) == 1_000)
+    #expect(try await monitor.count(with: "\"HMGET\"", "{values}:2:e:1:", on: server) == 1_000)
     #expect(findings.count == 1_000)
     for (key, finding) in findings {
       guard case .entry(let entry, _, _) = finding else {
@@ -576,7 +577,9 @@ struct `Caches over a Redis server` {
     let server = try RedisServer()
     await RedisShell.waitUntilReady(server)
     // One of the keys is not permitted.
-    let rules = "on >secret +@all ~{values}:[^e]* ~{values}:epoch ~{values}:e:[^7]* ~{values}:e:7?*"
+    let entries = "{values}:2:e:1:"
+    let rules =
+      "on >secret +@all ~{values}:2:[^e]* ~{values}:2:epoch ~\(entries)[^7]* ~\(entries)7?*"
     #expect(try RedisShell.run("ACL SETUSER app \(rules)", on: server) == "+OK\r\n")
     var options = RedisOptions()
     (options.user, options.password) = ("app", "secret")
@@ -603,7 +606,7 @@ struct `Caches over a Redis server` {
     let writer = try await Node(server) { _ in "1" }
     _ = try await writer.map.request("k")
     for damage in ["garbage", "", "{}", "{\"value\":7}"] {
-      let reply = try RedisShell.run("HSET {values}:e:values/k d '\(damage)'", on: server)
+      let reply = try RedisShell.run("HSET {values}:2:e:1:values/k d '\(damage)'", on: server)
       #expect(reply == ":0\r\n")
       let reader = try await Node(server) { _ in "2" }
       #expect(try await reader.map.request("k") == "2")

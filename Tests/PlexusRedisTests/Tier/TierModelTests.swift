@@ -12,7 +12,7 @@ import Testing
 )
 struct `A space of the shared tier` {
   /// A node with a connection of its own.
-  private struct Node {
+  struct Node {
     let tier: Tier
     let connection: RedisConnection
     let pushes: Log<[RESPValue]>
@@ -321,7 +321,7 @@ struct `A space of the shared tier` {
       case 1: try await tier.removeAll()
       case 2: try await tier.outdate([key])
       case 3: try await tier.remove(tags: tags)
-      case 4: _ = try await nodes[0].connection.send(RedisCommand("INCR", ["{s}:tokens"]))
+      case 4: _ = try await nodes[0].connection.send(RedisCommand("INCR", ["{s}:2:tokens"]))
       default: try await tier.store([(key, [.random(in: 0...255, using: &generator)], tags)])
       }
       let node = nodes[.random(in: 0..<2, using: &generator)]
@@ -373,8 +373,8 @@ struct `A space of the shared tier` {
     try await node.tier.store(keys.map { ($0, [1], []) })
     // One of the keys is not permitted.
     let rules: [RedisCommand.Argument] = [
-      "SETUSER", "app", "on", ">secret", "+@all", "~{s}:[^e]*", "~{s}:epoch",
-      "~{s}:e:key?[^4]*", "~{s}:e:key?4", "~{s}:e:key?4[^0]",
+      "SETUSER", "app", "on", ">secret", "+@all", "~{s}:2:[^e]*", "~{s}:2:epoch",
+      "~{s}:2:e:1:key?[^4]*", "~{s}:2:e:1:key?4", "~{s}:2:e:1:key?4[^0]",
     ]
     _ = try await node.connection.send(RedisCommand("ACL", rules))
     _ = try await node.connection.send(RedisCommand("AUTH", ["app", "secret"]))
@@ -435,7 +435,7 @@ struct `A space of the shared tier` {
     _ = try await b.tier.beat(acknowledging: nil, trust: .seconds(60))
     _ = try await a.connection.send(RedisCommand("DEL", [.text(a.tier.names.tokens)]))
     try await b.tier.outdate(["9"])
-    for _ in 0..<20 { _ = try await a.connection.send(RedisCommand("INCR", ["{s}:tokens"])) }
+    for _ in 0..<20 { _ = try await a.connection.send(RedisCommand("INCR", ["{s}:2:tokens"])) }
     #expect(try await (Node("c", on: server)).entry("9") == nil)
     try await b.tier.store([("9", [2], [])])
     #expect(try await a.entry("9")?.payload == [2])
@@ -444,16 +444,18 @@ struct `A space of the shared tier` {
   @Test func `a fence that was lost is set again while its clear waits`() async throws {
     let server = try RedisServer()
     let (a, b) = (try await Node("a", on: server), try await Node("b", on: server))
-    let first = try await b.tier.beat(acknowledging: nil, trust: .seconds(60))
+    let first = try await b.tier.beat(acknowledging: nil, trust: .seconds(60)).mark
     _ = try await b.tier.beat(acknowledging: first, trust: .seconds(60))
     let fence = try await a.tier.fence()
-    for damage in [RedisCommand("DEL", ["{s}:fence"]), RedisCommand("SET", ["{s}:fence", "x"])] {
+    for damage in [
+      RedisCommand("DEL", ["{s}:2:fence"]), RedisCommand("SET", ["{s}:2:fence", "x"]),
+    ] {
       _ = try await a.connection.send(damage)
-      #expect(try await a.tier.trust(beyond: fence, lasting: .seconds(60)) > .seconds(30))
-      #expect(try await b.tier.beat(acknowledging: first, trust: .seconds(60)) == fence)
+      #expect(try await a.tier.laggards(behind: fence).nodes != [])
+      #expect(try await b.tier.beat(acknowledging: first, trust: .seconds(60)).mark == fence)
     }
     _ = try await b.tier.beat(acknowledging: fence, trust: .seconds(60))
-    #expect(try await a.tier.trust(beyond: fence, lasting: .seconds(60)) == .zero)
+    #expect(try await a.tier.laggards(behind: fence).nodes == [])
   }
 
   @Test func `an outdated entry is a fallback, and not an answer`() async throws {
@@ -611,18 +613,6 @@ struct `A space of the shared tier` {
     )
   }
 
-  @Test func `entries of another schema are not there, and live beside each other in turn`()
-    async throws
-  {
-    let server = try RedisServer()
-    let (old, new) = (try await Node("a", on: server), try await Node("b", on: server, schema: "2"))
-    try await old.tier.store([("k", [1], [])])
-    #expect(try await new.entry("k") == nil)
-    try await new.tier.store([("k", [2], [])])
-    #expect(try await old.entry("k") == nil)
-    #expect(try await new.entry("k")?.payload == [2])
-  }
-
   @Test func `an engine that has lost its data gets a higher epoch from any node that knows one`()
     async throws
   {
@@ -649,29 +639,29 @@ struct `A space of the shared tier` {
   {
     let server = try RedisServer()
     let (a, b) = (try await Node("a", on: server), try await Node("b", on: server))
-    let first = try await a.tier.beat(acknowledging: nil, trust: .seconds(60))
+    let first = try await a.tier.beat(acknowledging: nil, trust: .seconds(60)).mark
     _ = try await a.tier.beat(acknowledging: first, trust: .seconds(60))
     _ = try await b.tier.beat(acknowledging: first, trust: .seconds(60))
-    #expect(try await a.tier.trust(beyond: first, lasting: .seconds(60)) == .zero)
+    #expect(try await a.tier.laggards(behind: first).nodes == [])
     let second = TierMark(epoch: try await a.tier.removeAll())
     _ = try await a.tier.beat(acknowledging: second, trust: .seconds(60))
-    #expect(try await a.tier.trust(beyond: second, lasting: .seconds(60)) > .seconds(30))
+    #expect(try await a.tier.laggards(behind: second).nodes != [])
     _ = try await b.tier.beat(acknowledging: second, trust: .seconds(60))
-    #expect(try await a.tier.trust(beyond: second, lasting: .seconds(60)) == .zero)
+    #expect(try await a.tier.laggards(behind: second).nodes == [])
     // A node that has acknowledged something later is not waited for.
     let third = try await a.tier.fence()
-    #expect(try await a.tier.trust(beyond: third, lasting: .seconds(60)) > .seconds(30))
+    #expect(try await a.tier.laggards(behind: third).nodes != [])
     let fourth = TierMark(epoch: try await b.tier.removeAll())
     for node in [a, b] { _ = try await node.tier.beat(acknowledging: fourth, trust: .seconds(60)) }
-    #expect(try await a.tier.trust(beyond: third, lasting: .seconds(60)) == .zero)
+    #expect(try await a.tier.laggards(behind: third).nodes == [])
     // A node that has left is not waited for.
     let next = try await a.tier.removeAll()
     try await a.tier.leave()
     try await b.tier.leave()
-    #expect(try await a.tier.trust(beyond: TierMark(epoch: next), lasting: .seconds(60)) == .zero)
+    #expect(try await a.tier.laggards(behind: TierMark(epoch: next)).nodes == [])
   }
 
-  @Test(arguments: ["", "a:b", "{s}:epoch", "ä\0\r\n", String(repeating: "k", count: 70_000)])
+  @Test(arguments: ["", "a:b", "{s}:2:epoch", "ä\0\r\n", String(repeating: "k", count: 70_000)])
   func `takes any key`(key: String) async throws {
     let server = try RedisServer()
     let node = try await Node("a", on: server)
@@ -691,6 +681,13 @@ struct `A space of the shared tier` {
     ] {
       #expect(TierEpoch(text) == nil, "\(text)")
     }
+  }
+}
+
+extension Tier {
+  /// Stores values.
+  func store(_ values: [(key: String, payload: [UInt8], tags: [String])]) async throws {
+    try await store(values.map { Stored(key: $0.key, payload: $0.payload, tags: $0.tags) })
   }
 }
 

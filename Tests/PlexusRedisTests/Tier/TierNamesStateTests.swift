@@ -3,7 +3,7 @@ import Testing
 @testable import PlexusRedis
 
 @Suite struct `The names of keys in the engine` {
-  private let names = TierNames(space: "space")
+  private let names = TierNames(space: "space", schema: "1")
 
   // Some begin with a scalar that forms a character with the one before it, others contain the characters of names.
   @Test(arguments: [
@@ -15,20 +15,38 @@ import Testing
     #expect(names.subject(of: names.lease(key)) == .lease(key))
     #expect(names.subject(of: names.tag(key)) == .tag(key))
     #expect(TierNames.space(of: names.entry(key)) == "space")
-    #expect(TierNames(space: "other").subject(of: names.entry(key)) == nil)
+    #expect(TierNames(space: "other", schema: "1").subject(of: names.entry(key)) == nil)
   }
 
   @Test(arguments: [
-    "", "k", "{k", "{k\u{301}", "space}:epoch", "{space}", "{space}:", "{space}:tokens",
-    "{space}:f:k",
+    "", "k", "{k", "{k\u{301}", "space}:2:epoch", "{space}", "{space}:", "{space}:2:tokens",
+    "{space}:2:f:1:k", "{space}:2:e:2:k", "{space}:2:e:1", "{space}:2:e:11:k", "{space}:e:1:k",
+    "{space}:epoch", "{space}:e:k",
   ])
   func `are not found in other keys`(name: String) {
     #expect(names.subject(of: name) == nil)
   }
 
+  @Test func `are different for different schemas and keys, whatever separators they have`() {
+    let parts = ["", ":", "1", "1:", ":1", "1:1", "/", "{", "}", "%", "%3A", "%253A", " 1=2 ", "é"]
+    var seen: [String: (schema: String, key: String)] = [:]
+    for schema in parts {
+      let names = TierNames(space: "space", schema: schema)
+      #expect(TierNames.schemas(in: "7 \(names.schema)=9") == [names.schema])
+      for key in parts {
+        for name in [names.entry(key), names.lease(key), names.fetch(key)] {
+          #expect(seen[name] == nil, "\(schema), \(key)")
+          seen[name] = (schema, key)
+        }
+        #expect(names.subject(of: names.entry(key)) == .entry(key))
+        #expect(TierNames.space(of: names.entry(key)) == "space")
+      }
+    }
+  }
+
   @Test func `belong to a space whose name ends with any scalar`() {
     for space in ["a\u{301}", "\u{301}", "\u{200D}"] {
-      let names = TierNames(space: space)
+      let names = TierNames(space: space, schema: "1")
       #expect(TierNames.space(of: names.epoch).map(String.init) == space)
       #expect(names.subject(of: names.epoch) == .epoch)
     }

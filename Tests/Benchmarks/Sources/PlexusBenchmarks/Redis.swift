@@ -133,7 +133,7 @@ private func readCommand() async throws -> SentCommand {
   var words: [String] = []
   while words.isEmpty {
     let line = try await monitor.nextLine()
-    guard line.contains("\"HMGET\" \"{\(space)}:e:\(key)\"") else { continue }
+    guard line.contains("\"HMGET\" \"{\(space)}:2:e:1:\(key)\"") else { continue }
     words = line.drop { $0 != "\"" }.dropFirst().dropLast().components(separatedBy: "\" \"")
   }
   monitor.end()

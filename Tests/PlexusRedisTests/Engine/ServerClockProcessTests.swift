@@ -1,0 +1,97 @@
+import TestSupport
+import Testing
+
+/// A server whose wall clock is set while processes use it.
+@Suite(
+  .fewAtOnce,
+  .enabled(if: RedisServer.executable != nil, "redis-server or valkey-server is not installed"),
+  .enabled(if: SkewedClock.compiler != nil, "there is no C compiler, or no LD_PRELOAD")
+)
+struct `Processes over a server whose clock is set` {
+  private static let hour = 3_600
+
+  private let clock: SkewedClock
+  private let server: RedisServer
+  private let origin: OriginFiles
+
+  init() throws {
+    clock = try SkewedClock(ahead: 0)
+    server = try RedisServer(options: [], environment: clock.environment)
+    origin = try OriginFiles(server)
+  }
+
+  @Test(arguments: [5, hour, -5, -hour])
+  func `return nothing older than a clear everywhere, also if they were stopped`(
+    step: Int
+  ) async throws {
+    let stopped = try await NodeProcess(server, nearLease: 3_000)
+    let node = try await NodeProcess(server, nearLease: 3_000)
+    for node in [node, stopped] { #expect(try await node.ask("get k") == "1") }
+    stopped.stop()
+    try clock.set(ahead: step)
+    try origin.set("2")
+    #expect(try await node.ask("clear") == "cleared")
+    let count = stopped.answerCount
+    try stopped.send("get k")
+    stopped.goOn()
+    #expect(await stopped.nextAnswer(after: count) == "2")
+  }
+
+  @Test func `wait once for a process that was killed, for no longer than its near lease`()
+    async throws
+  {
+    let doomed = try await NodeProcess(server, nearLease: 1_000)
+    let node = try await NodeProcess(server)
+    #expect(try await doomed.ask("get k") == "1")
+    doomed.die()
+    // Otherwise, this would wait an hour.
+    try clock.set(ahead: -Self.hour)
+    #expect(try await node.ask("clear") == "cleared")
+    // Its registration is gone.
+    let monitor = try await RedisMonitor(server)
+    let nodes = "EVAL \"return #redis.call('ZRANGEBYSCORE','{values}:2:nodes',0,'+inf')\" 0"
+    #expect(try RedisShell.run(nodes, on: server) == ":1\r\n")
+    _ = monitor
+  }
+
+  @Test(arguments: [true, false])
+  func `take over the fetch of a process that was killed, whether they wait when the clock is set`(
+    waits: Bool
+  ) async throws {
+    let doomed = try await NodeProcess(server, fetchLease: 500)
+    let heir = try await NodeProcess(server, fetchLease: 500)
+    try origin.hold(true)
+    try doomed.send("get k")
+    await doomed.answers("fetching")
+    try origin.hold(false)
+    let monitor = try await RedisMonitor(server)
+    let count = heir.answerCount
+    if waits {
+      try heir.send("get k")
+      await monitor.commands(1, with: "lua", "\"HMGET\"", ":e:1:values/k")
+    }
+    doomed.die()
+    try clock.set(ahead: -Self.hour)
+    if !waits { try heir.send("get k") }
+    // Otherwise, this would wait an hour.
+    #expect(await heir.nextAnswer(after: count) == "1")
+    #expect(try origin.fetchCount == 2)
+  }
+
+  @Test(arguments: [hour, -hour]) func `fetch once, although the clock is set during the fetch`(
+    step: Int
+  ) async throws {
+    let nodes = [try await NodeProcess(server), try await NodeProcess(server)]
+    let monitor = try await RedisMonitor(server)
+    try origin.hold(true)
+    try nodes[0].send("get k")
+    await nodes[0].answers("fetching")
+    try origin.hold(false)
+    try nodes[1].send("get k")
+    await monitor.commands(2, with: "lua", "\"HMGET\"", ":e:1:values/k")
+    try clock.set(ahead: step)
+    try nodes[0].send("admit")
+    for node in nodes { await node.answers("1") }
+    #expect(try origin.fetchCount == 1)
+  }
+}
