@@ -38,6 +38,10 @@ public struct CacheEntry<Value: Sendable>: Sendable {
   /// A cacher that records clears by tag does not store the entry if one of its tags has been cleared since its
   /// ``generation``. Entries that are read have none.
   public var tags: [CacheTag] = []
+  /// The time for which its cache can use the value, fresh or stale, once it is stored; `nil` for no limit.
+  ///
+  /// Entries that are read have none.
+  package var usableTime: Duration?
   /// Whether the value has changed at its origin since its fetch began, according to the cacher.
   package var isOutdated = false
   /// Whether one of its tags has been cleared since its fetch began, according to the cacher.

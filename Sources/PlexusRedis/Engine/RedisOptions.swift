@@ -41,7 +41,10 @@ public struct RedisOptions: Sendable {
   public var nearLease: Duration = .seconds(2)
   /// The time after which the fetch of a node that has died is taken over by another one; at least 200 milliseconds.
   public var fetchLease: Duration = .seconds(3)
-  /// The time after which the server removes an entry that was not replaced.
+  /// The longest time after which the server removes an entry that was not replaced.
+  ///
+  /// An entry is removed earlier if its cache cannot use it as long: after its time to live and the policy's
+  /// `staleTimeToLive`, if there is one.
   public var retention: Duration = .seconds(7 * 86_400)
   /// The number of replicas that have to acknowledge a clear before it returns.
   ///

@@ -122,6 +122,14 @@ class CacheEngine: @unchecked Sendable {
     RefreshTicket(rawValue: lastTicket.add(1, ordering: .relaxed).newValue)
   }
 
+  /// Returns the time for which a value can be used, fresh or stale; `nil` for no limit.
+  final func usableTime(_ terms: ValueTerms) -> Duration? {
+    guard let staleTimeToLive else { return nil }
+    let fresh = terms.timeToLive ?? timeToLive.scaled(by: 1 + policy.expiryJitter)
+    let stale = max(staleTimeToLive, terms.staleTime(staleTime), terms.staleIfError ?? 0)
+    return .nanoseconds(max(0, fresh).addingSaturating(stale))
+  }
+
   /// Returns the time for which a value is fresh: its own time to live, or that of the policy with jitter.
   @usableFromInline
   final func lifetime(_ terms: ValueTerms = ValueTerms()) -> EntryState.Lifetime {

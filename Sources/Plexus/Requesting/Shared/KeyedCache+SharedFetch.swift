@@ -437,6 +437,7 @@ extension KeyedCache {
     }
     var entry = CacheEntry(valued(outcome), age: .zero, at: wallClockTime())
     entry.tags = tagging?(key(of: flight)) ?? []
+    entry.usableTime = usableTime(valued(outcome).terms)
     do {
       switch try await completing(
         { [entry] in try await link.cacher.fill(entry, under: lease) },

@@ -207,6 +207,7 @@ extension KeyedCache {
           at: wallTime
         )
         entry.generation = storage?.generation(after: start, at: present)
+        entry.usableTime = usableTime(copy.terms)
         let item = Unwritten(
           name: name,
           revision: revision,
