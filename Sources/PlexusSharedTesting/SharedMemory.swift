@@ -24,7 +24,7 @@ internal import PlexusSupport
 /// ## Topics
 ///
 /// ### Creating an engine
-/// - ``init(_:clock:fetchLease:nearLease:)``
+/// - ``init(_:clock:fetchLease:nearLease:keeping:)``
 /// - ``node()``
 ///
 /// ### Restoring an earlier content
@@ -45,6 +45,8 @@ public final class SharedMemory<Value: Sendable>: Sendable {
   let clock: any Clock<Duration>
   /// The time for which a node that is cut off trusts its copies.
   let nearLease: Duration
+  /// The time for which a node that is cut off uses copies.
+  let timeToKeep: Duration
   private let time: ElapsedTime
   private let state: Locked<State>
 
@@ -55,13 +57,16 @@ public final class SharedMemory<Value: Sendable>: Sendable {
   ///   - clock: The clock of the engine.
   ///   - fetchLease: The time for which the leases of a node that is cut off last.
   ///   - nearLease: The time for which a node that is cut off trusts its copies.
+  ///   - timeToKeep: The time for which a node that is cut off uses copies, and values that it fetches meanwhile.
   public init(
     _ type: Value.Type = Value.self,
     clock: any Clock<Duration> = ContinuousClock(),
     fetchLease: Duration = .seconds(3),
-    nearLease: Duration = .seconds(2)
+    nearLease: Duration = .seconds(2),
+    keeping timeToKeep: Duration = .zero
   ) {
     self.clock = clock
+    self.timeToKeep = timeToKeep
     self.nearLease = nearLease
     time = ElapsedTime(clock)
     state = Locked(State(content: SharedMemoryState(leaseTime: fetchLease)))

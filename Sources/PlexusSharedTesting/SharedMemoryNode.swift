@@ -46,7 +46,7 @@ public final class SharedMemoryNode<Value: Sendable>: SharedCacher {
   ) {
     self.engine = engine
     self.number = number
-    trust = NearTrust(clock: engine.clock)
+    trust = NearTrust(clock: engine.clock, keeping: engine.timeToKeep)
     state = Locked(State(known: knowledge))
     extendTrust()
   }
@@ -90,7 +90,7 @@ extension SharedMemoryNode {
   ///
   /// `SharedCache.Change.interrupted` is announced.
   public func cutOff() {
-    let end = engine.now + engine.nearLease
+    let end = engine.now + max(engine.nearLease, engine.timeToKeep)
     trust.extend(until: trust.now.advanced(by: engine.nearLease))
     state.withLock { state in
       state.isConnected = false
@@ -126,7 +126,7 @@ extension SharedMemoryNode {
   ///
   /// The trust ends after the near lease of the engine.
   public func delayAnnouncements() {
-    let end = engine.now + engine.nearLease
+    let end = engine.now + max(engine.nearLease, engine.timeToKeep)
     trust.extend(until: trust.now.advanced(by: engine.nearLease))
     state.withLock { state in
       state.isDeaf = true

@@ -368,9 +368,11 @@ extension Flight {
   /// The stored copy that was read and is not new enough to be the answer.
   @usableFromInline final var readCopy: Outcome? { state.withLock { $0.readCopy } }
 
-  /// Records the stored copy that was read.
-  final func note(readCopy copy: Outcome) {
-    state.withLock { $0.readCopy = copy }
+  /// Records the stored copy that was read, if any.
+  final func note(readCopy copy: Outcome?) {
+    var copy = copy
+    // The former one is released after unlocking.
+    state.withLock { swap(&$0.readCopy, &copy) }
   }
 
   /// Removes a task that has ended.
@@ -509,14 +511,18 @@ extension Flight {
 final class BulkFlight: Flight, @unchecked Sendable {
   private let flights: [Flight]
   private let remaining: Atomic<Int>
+  /// The fetch that callers of its keys wait for: another one if it fetches only a part of those keys.
+  @usableFromInline let whole: BulkFlight?
 
   @usableFromInline
-  init(_ flights: [Flight]) {
+  init(_ flights: [Flight], partOf whole: BulkFlight? = nil) {
     self.flights = flights
+    self.whole = whole
     remaining = Atomic(flights.count)
     super.init()
     // When its closure is called.
     isCounted = true
+    inheritsTaskLocals = whole?.inheritsTaskLocals ?? false
   }
 
   override var label: String? {

@@ -288,6 +288,7 @@ extension KeyedCache {
         flight.startTime = batch.startTime
       }
     }
+    let scope = batch.whole ?? batch
     let outcome = try await attempts(of: batch) { [self] batch, number in
       // The callers of some keys can have left since the batch departed, or since the last attempt.
       let needed = flights.allSatisfy { $0.isNeeded } ? flights : flights.filter { $0.isNeeded }
@@ -295,7 +296,7 @@ extension KeyedCache {
       if number == 1 { countFetch(batch) }
       let keys = keys(of: needed)
       return ValueOutcome(
-        try await WaitScope.local.withValue(batch) { try await bulkFetch(keys) }
+        try await WaitScope.local.withValue(scope) { try await bulkFetch(keys) }
       )
     }
     // The attempts return what the closure above has made.

@@ -336,7 +336,9 @@ final class KeyedCache<Key: Hashable & Sendable, Value: Sendable>: CacheEngine, 
     return shards.withLock(hash: hash) { shard -> Admission in
       let index = shard.place(of: key, hash: hash, tags: tags)
       let hasValue = shard.hasValue(index)
-      if !isTrusted, hasValue { shard[index].state.distrust() }
+      if !isTrusted, hasValue, !keepsCopy(from: shard[index].state.storedAt, at: now) {
+        shard[index].state.distrust()
+      }
       if hasValue { shard.noteUse(index, at: now) }
       switch shard[index].state.decide(
         hasValue: hasValue,

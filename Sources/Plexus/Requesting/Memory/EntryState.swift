@@ -383,6 +383,7 @@ extension EntryState {
   @usableFromInline
   mutating func distrust() {
     deadline = .min
+    details.ownDeadline = nil
     details.terms.requiresRevalidation = true
   }
 

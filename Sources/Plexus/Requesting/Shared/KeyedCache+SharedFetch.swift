@@ -2,7 +2,9 @@
 
 extension KeyedCache {
   /// The number of entries that do not suffice after which a flight fetches without the shared tier.
-  private static var lookLimit: Int { 8 }
+  static var lookLimit: Int { 8 }
+  /// The number of keys of one look: each call of the cacher has the time limit of the policy.
+  private static var lookSize: Int { 4_096 }
 
   /// Does the work of a flight with the shared tier: the value of another process, or a fetch under the lease.
   @usableFromInline
@@ -21,9 +23,8 @@ extension KeyedCache {
     var rest = Self.lookLimit
     while !flight.isCancelled {
       watch.begin()
-      guard let findings = await look(for: [name: wish], on: flight, link, storage),
-        let finding = findings[name]
-      else { return await fetchAlone(flight, name, link) }
+      let findings = await look(for: [name: wish], on: flight, link, storage)
+      guard let finding = findings[name] else { return await fetchAlone(flight, name, link) }
       switch step(finding, wish, for: flight, name, link) {
       case .answers(let outcome):
         return outcome
@@ -35,9 +36,13 @@ extension KeyedCache {
       case .waits(let version, let limit):
         // Leases end by the clock of the engine, whatever the clock of the cache.
         await watch.wait(atMost: limit, on: link.trust.clock)
+        if watch.hasChanged { flight.note(readCopy: nil) }
         wish.awaited = version
       case .fetches(let lease, let previous):
         return await fetch(flight, under: lease, previous, link, storage)
+      case .fails(let failure):
+        let copies = await fallbacks(for: [name: flight], on: flight, link, storage)
+        return self.failure(failure, of: flight, stored: copies[name], link)
       case .isAlone:
         return await fetchAlone(flight, name, link)
       }
@@ -45,79 +50,7 @@ extension KeyedCache {
     return Outcome(.cancelled, error: CancellationError())
   }
 
-  /// Does the work of several flights with the shared tier: one look for all of them, and one fetch for the rest.
-  @usableFromInline
-  func shareTogether(
-    _ flights: [Flight],
-    in batch: BulkFlight,
-    by link: SharedLink<Key, Value>,
-    _ storage: Storage<Key, Value>,
-    with bulkFetch: @escaping BulkFetch
-  ) async {
-    var pending: [String: Flight] = [:]
-    // Flights that do not end with the first two looks, and other flights of a key, continue separately.
-    var single: [Flight] = []
-    for flight in flights {
-      let name = storage.name(of: key(of: flight))
-      if pending[name] != nil {
-        single.append(flight)
-      } else {
-        pending[name] = flight
-        _ = watch(flight, name, link)
-      }
-    }
-    var granted: [GrantedFlight] = []
-    var launched: [Flight] = []
-    var wishes: [String: SharedCache.Wish] = [:]
-    for (name, flight) in pending { wishes[name] = firstWish(of: flight, name, link) }
-    if await !settleDebts(of: pending.map { ($0.key, $0.value) }, link, storage) {
-      single += pending.values
-      wishes = [:]
-    }
-    for _ in 0..<2 where !wishes.isEmpty {
-      for name in wishes.keys { pending[name].flatMap { link.watch(of: $0) }?.begin() }
-      guard let findings = await look(for: wishes, on: batch, link, storage) else {
-        single += wishes.keys.compactMap { pending[$0] }
-        wishes = [:]
-        break
-      }
-      let asked = wishes
-      wishes = [:]
-      for (name, wish) in asked {
-        guard let flight = pending[name] else { continue }
-        guard let finding = findings[name] else {
-          single.append(flight)
-          continue
-        }
-        switch step(finding, wish, for: flight, name, link) {
-        case .answers(let outcome):
-          launched += finish(flight, with: outcome, isBulk: true)
-        case .looksAgain(let version):
-          wishes[name, default: newWish(of: flight)].newerThan = version
-        case .fetches(let lease, let previous):
-          granted.append(GrantedFlight(flight: flight, lease: lease, previous: previous))
-        case .waits, .isAlone:
-          single.append(flight)
-        }
-      }
-    }
-    single += wishes.keys.compactMap { pending[$0] }
-    launch(launched)
-    await withTaskGroup { [single, granted] group in
-      for flight in single {
-        group.addTask {
-          let outcome = await self.share(flight, by: link, storage)
-          self.countTime(of: flight)
-          self.launch(self.finish(flight, with: outcome, isBulk: true))
-        }
-      }
-      if !granted.isEmpty {
-        await self.fetch(granted, in: batch, link, storage, with: bulkFetch)
-      }
-    }
-  }
-
-  private func watch(
+  func watch(
     _ flight: Flight,
     _ name: String,
     _ link: SharedLink<Key, Value>
@@ -141,17 +74,18 @@ extension KeyedCache {
 
 extension KeyedCache {
   /// The continuation of a flight after a look.
-  private enum SharedStep {
+  enum SharedStep {
     case answers(Outcome)
     case looksAgain(newerThan: SharedCache.Version)
     case waits(for: SharedCache.Version, atMost: Duration)
     case fetches(SharedCache.Lease, previous: Outcome?)
+    case fails(SharedCache.Failure)
     /// The cacher has broken its contract.
     case isAlone
   }
 
   /// Returns the wish of the first look: a value that is renewed has to be replaced by a newer one.
-  private func firstWish(
+  func firstWish(
     of flight: Flight,
     _ name: String,
     _ link: SharedLink<Key, Value>
@@ -164,7 +98,7 @@ extension KeyedCache {
     return wish
   }
 
-  private func newWish(of flight: Flight) -> SharedCache.Wish {
+  func newWish(of flight: Flight) -> SharedCache.Wish {
     var wish = SharedCache.Wish()
     wish.tags = tagging?(key(of: flight)) ?? []
     return wish
@@ -172,14 +106,38 @@ extension KeyedCache {
 
   /// Looks in the shared tier.
   ///
-  /// - Returns: The findings; `nil` if the tier cannot be reached.
-  private func look(
+  /// - Returns: The findings, without the keys for which the lookup has failed.
+  func look(
     for wishes: [String: SharedCache.Wish],
     on flight: Flight,
     _ link: SharedLink<Key, Value>,
     _ storage: Storage<Key, Value>
-  ) async -> [String: SharedCache.Finding<Value>]? {
-    guard storage.calls.allowsReading() else { return nil }
+  ) async -> [String: SharedCache.Finding<Value>] {
+    guard wishes.count > Self.lookSize else {
+      return await lookOnce(for: wishes, on: flight, link, storage)
+    }
+    var findings: [String: SharedCache.Finding<Value>] = [:]
+    findings.reserveCapacity(wishes.count)
+    var part: [String: SharedCache.Wish] = [:]
+    var rest = wishes.count
+    for (name, wish) in wishes {
+      part[name] = wish
+      rest -= 1
+      guard part.count == Self.lookSize || rest == 0 else { continue }
+      let found = await lookOnce(for: part, on: flight, link, storage)
+      findings.merge(found) { first, _ in first }
+      part.removeAll(keepingCapacity: true)
+    }
+    return findings
+  }
+
+  private func lookOnce(
+    for wishes: [String: SharedCache.Wish],
+    on flight: Flight,
+    _ link: SharedLink<Key, Value>,
+    _ storage: Storage<Key, Value>
+  ) async -> [String: SharedCache.Finding<Value>] {
+    guard storage.calls.allowsReading() else { return [:] }
     do {
       return try await WaitScope.local.withValue(flight) {
         try await storage.calls.run(.read) {
@@ -195,11 +153,11 @@ extension KeyedCache {
       }
     } catch {
       if !flight.isCancelled { noteCacherError(failures(in: error, of: Array(wishes.keys))) }
-      return nil
+      return [:]
     }
   }
 
-  private func step(
+  func step(
     _ finding: SharedCache.Finding<Value>,
     _ wish: SharedCache.Wish,
     for flight: Flight,
@@ -237,16 +195,13 @@ extension KeyedCache {
     case .granted(let lease, let previous):
       let copy = previous.flatMap { fallback($0, name, link) }
       flight.previous = copy
-      if let copy { flight.note(readCopy: copy) }
-      dropUnconfirmed(flight, isRemoved: copy == nil)
+      take(copy, for: flight)
       return .fetches(lease, previous: copy)
     case .busy(let version, let previous, let limit):
-      if let copy = previous.flatMap({ fallback($0, name, link) }) { flight.note(readCopy: copy) }
+      take(previous.flatMap { fallback($0, name, link) }, for: flight)
       return .waits(for: version, atMost: limit)
     case .failedElsewhere(let failure):
-      return .answers(
-        self.failure(failure, grounds(of: failure), of: flight, stored: nil, isRead: true)
-      )
+      return .fails(failure)
     case .missing:
       return .isAlone
     }
@@ -256,10 +211,10 @@ extension KeyedCache {
   private func isSharedAnswer(_ copy: Outcome, for flight: Flight) -> Bool {
     let now = time.now()
     if now >= copy.deadline {
-      // A flight that renews a value needs a newer one.
-      guard flight.previous == nil, copy.allowsRenewal(within: staleTime, at: now) else {
-        return false
-      }
+      // A flight that renews a value needs a newer one. A value that has to be looked up is none.
+      guard flight.previous?.deadline ?? .min == .min,
+        copy.allowsRenewal(within: staleTime, at: now)
+      else { return false }
       copy.isStale = true
     }
     copy.kind = .restored
@@ -282,6 +237,66 @@ extension KeyedCache {
     copy.isOutdated = true
     let isBehind = link.withDebts { $0.isBehind(name, storedAt: copy.storedAt) }
     return isBehind ? nil : copy
+  }
+
+  /// Makes the entry of the tier the fallback of a flight: the value in memory is none unless the tier confirms it.
+  private func take(_ copy: ValueOutcome<Value>?, for flight: Flight) {
+    flight.note(readCopy: copy)
+    dropUnconfirmed(flight, isRemoved: copy == nil)
+  }
+
+  /// Looks for the entries that answer flights whose fetches have failed in another process.
+  ///
+  /// - Returns: The entries, of which there are none for removed keys.
+  func fallbacks(
+    for flights: [String: Flight],
+    on scope: Flight,
+    _ link: SharedLink<Key, Value>,
+    _ storage: Storage<Key, Value>
+  ) async -> [String: Outcome] {
+    var wishes: [String: SharedCache.Wish] = [:]
+    for (name, flight) in flights {
+      var wish = newWish(of: flight)
+      wish.takesLease = false
+      wishes[name] = wish
+      link.watch(of: flight)?.begin()
+    }
+    let findings = await look(for: wishes, on: scope, link, storage)
+    var copies: [String: Outcome] = [:]
+    for (name, flight) in flights {
+      let copy: ValueOutcome<Value>?
+      switch findings[name] {
+      case .entry(let entry, let age, let version):
+        copy = confirmed(entry, age: age, version, for: flight, name, link)
+      case .missing(let previous), .busy(_, let previous, _), .granted(_, let previous):
+        copy = previous.flatMap { fallback($0, name, link) }
+      case .failedElsewhere: copy = nil
+      // Without an answer, the entry is the one that the engine had during the wait.
+      case nil:
+        copies[name] = flight.readCopy
+        continue
+      }
+      take(copy, for: flight)
+      copies[name] = copy
+    }
+    return copies
+  }
+
+  /// Returns a copy of a valid entry; `nil` if callers were given a newer value.
+  private func confirmed(
+    _ entry: CacheEntry<Value>,
+    age: Duration,
+    _ version: SharedCache.Version,
+    for flight: Flight,
+    _ name: String,
+    _ link: SharedLink<Key, Value>
+  ) -> ValueOutcome<Value>? {
+    if let known = link.version(of: name), version < known { return nil }
+    guard judge(entry, of: key(of: flight), hash: flight.hash, name: name) != .cleared else {
+      return nil
+    }
+    let copy = restored(entry, age: age)
+    return link.withDebts { $0.isBehind(name, storedAt: copy.storedAt) } ? nil : copy
   }
 
   /// Removes the value of a key that the tier does not confirm, so that it is not a fallback for a failed fetch.
@@ -310,12 +325,6 @@ extension KeyedCache {
 // MARK: - Fetches
 
 extension KeyedCache {
-  private struct GrantedFlight: Sendable {
-    let flight: Flight
-    let lease: SharedCache.Lease
-    let previous: Outcome?
-  }
-
   /// Fetches without the shared tier, for the current callers.
   private func fetchAlone(
     _ flight: Flight,
@@ -323,21 +332,53 @@ extension KeyedCache {
     _ link: SharedLink<Key, Value>
   ) async -> Outcome {
     if flight.isCancelled { return Outcome(.cancelled, error: CancellationError()) }
-    // The value is looked up again before it is used again.
-    link.watch(of: flight)?.note()
     flight.previous = nil
     do {
       let outcome = try await attempts(of: flight, operations.fetch)
-      guard let error = outcome.kind == .failure ? outcome.error : nil else {
-        goAhead(name, link)
-        link.note(nil, of: name)
-        forgetChange(flight)
-        return outcome
-      }
-      return failure(error, grounds(of: error), of: flight, stored: nil, isRead: true)
+      return endAlone(flight, name, with: outcome, link)
     } catch {
-      return failure(error, grounds(of: error), of: flight, stored: nil, isRead: true)
+      return failure(error, of: flight, stored: flight.readCopy, link)
     }
+  }
+
+  /// Returns the outcome of a flight that was fetched without the shared tier.
+  func endAlone(
+    _ flight: Flight,
+    _ name: String,
+    with outcome: Outcome,
+    _ link: SharedLink<Key, Value>
+  ) -> Outcome {
+    if outcome.kind == .failure, let error = outcome.error {
+      return failure(error, of: flight, stored: flight.readCopy, link)
+    }
+    guard outcome.isNew else { return outcome }
+    // The value is looked up again before it is used again, unless the engine cannot be reached and values are kept.
+    if !link.keepsValue() { link.watch(of: flight)?.note() }
+    goAhead(name, link)
+    link.note(nil, of: name)
+    forgetChange(flight)
+    return outcome
+  }
+
+  /// Returns the outcome of a flight whose attempts have failed: an older value is no answer if the engine was not heard
+  /// for too long.
+  func failure(
+    _ error: any Error,
+    of flight: Flight,
+    stored: Outcome?,
+    _ link: SharedLink<Key, Value>
+  ) -> Outcome {
+    distrustIfExpired(key(of: flight), hash: flight.hash)
+    let isUsable =
+      !link.trust.hasExpired
+      || link.trust.keepsCopy(from: stored?.storedAt ?? .min, at: time.now())
+    return failure(
+      error,
+      grounds(of: error),
+      of: flight,
+      stored: isUsable ? stored : nil,
+      isRead: true
+    )
   }
 
   /// Removes the record of a value to write, because a newer value that is not written is about to replace it.
@@ -367,62 +408,12 @@ extension KeyedCache {
       return await handOver(outcome, of: flight, under: lease, previous, link, storage)
     } catch {
       await release([lease], of: [flight], because: error, link, storage)
-      return failure(error, grounds(of: error), of: flight, stored: previous, isRead: true)
-    }
-  }
-
-  /// Fetches the values of several flights under their leases.
-  private func fetch(
-    _ granted: [GrantedFlight],
-    in batch: BulkFlight,
-    _ link: SharedLink<Key, Value>,
-    _ storage: Storage<Key, Value>,
-    with bulkFetch: @escaping BulkFetch
-  ) async {
-    let values: BulkValues<Key, Value>
-    do {
-      values = try await self.values(of: granted.map(\.flight), in: batch, with: bulkFetch)
-    } catch {
-      await release(granted.map(\.lease), of: granted.map(\.flight), because: error, link, storage)
-      var launched: [Flight] = []
-      for (index, item) in granted.enumerated() {
-        let outcome = failure(
-          error,
-          grounds(of: error),
-          of: item.flight,
-          stored: item.previous,
-          isRead: true
-        )
-        launched += finish(item.flight, with: outcome, countsFailure: index == 0, isBulk: true)
-      }
-      launch(launched)
-      return
-    }
-    await withTaskGroup { group in
-      for item in granted {
-        group.addTask {
-          let outcome: Outcome
-          do {
-            outcome = try self.outcome(of: item.flight, in: values)
-          } catch {
-            outcome = Outcome(.failure, error: error)
-          }
-          let result = await self.handOver(
-            outcome,
-            of: item.flight,
-            under: item.lease,
-            item.previous,
-            link,
-            storage
-          )
-          self.launch(self.finish(item.flight, with: result, isBulk: true))
-        }
-      }
+      return failure(error, of: flight, stored: previous, link)
     }
   }
 
   /// Stores the result of a fetch in the shared tier, or releases the lease.
-  private func handOver(
+  func handOver(
     _ outcome: Outcome,
     of flight: Flight,
     under lease: SharedCache.Lease,
@@ -433,7 +424,7 @@ extension KeyedCache {
     guard outcome.kind == .value else {
       await release([lease], of: [flight], because: outcome.error, link, storage)
       guard outcome.kind == .failure, let error = outcome.error else { return outcome }
-      return failure(error, grounds(of: error), of: flight, stored: previous, isRead: true)
+      return failure(error, of: flight, stored: previous, link)
     }
     var entry = CacheEntry(valued(outcome), age: .zero, at: wallClockTime())
     entry.tags = tagging?(key(of: flight)) ?? []
@@ -456,14 +447,14 @@ extension KeyedCache {
       let now = time.now()
       link.withDebts { $0.goAhead(lease.key, at: now) }
       link.note(nil, of: lease.key)
-      link.watch(of: flight)?.note()
+      if !link.keepsValue() { link.watch(of: flight)?.note() }
     }
     link.noteOwnChanges([flight])
     return outcome
   }
 
   /// Releases leases without values.
-  private func release(
+  func release(
     _ leases: [SharedCache.Lease],
     of flights: [Flight],
     because error: (any Error)?,

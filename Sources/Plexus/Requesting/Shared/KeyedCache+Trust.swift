@@ -29,6 +29,13 @@ extension KeyedCache {
     return link.trust.holds
   }
 
+  /// Returns whether a copy in memory is used although the trust does not hold.
+  @usableFromInline
+  @inline(never)
+  func keepsCopy(from start: Nanoseconds, at now: Nanoseconds) -> Bool {
+    link?.trust.keepsCopy(from: start, at: now) ?? true
+  }
+
   /// Listens to the changes of other processes until the cache is released.
   @usableFromInline
   func listen() {
@@ -46,11 +53,11 @@ extension KeyedCache {
       for (key, hash) in keys { distrust(key, hash: hash) }
     case .everything:
       if link.trust.generation == link.seenGeneration { distrustAll() } else { _ = isTrusted() }
-      _ = link.note(changesOf: nil)
+      link.noteGap()
       // The engine can be reachable again.
       share()
     case .interrupted:
-      _ = link.note(changesOf: nil)
+      link.noteInterruption()
     }
   }
 
@@ -67,6 +74,18 @@ extension KeyedCache {
   private func markValue(of key: Key, hash: UInt64, in shard: inout Shard<Key, Value>) {
     guard let index = shard.keys.index(of: key, hash: hash), shard.hasValue(index) else { return }
     shard[index].state.distrust()
+  }
+
+  /// Marks the value of a key if the engine was not heard for so long that it is no answer, not even as a fallback.
+  func distrustIfExpired(_ key: Key, hash: UInt64) {
+    guard let link, link.trust.hasExpired else { return }
+    let now = time.now()
+    shards.withLock(hash: hash) { shard in
+      guard let index = shard.keys.index(of: key, hash: hash), shard.hasValue(index),
+        !link.trust.keepsCopy(from: shard[index].state.storedAt, at: now)
+      else { return }
+      shard[index].state.distrust()
+    }
   }
 
   /// Marks all values, and detaches all flights: their results are only for their current callers.

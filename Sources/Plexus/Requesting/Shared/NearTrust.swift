@@ -16,10 +16,18 @@ public import Synchronization
 ///
 /// The clock is read with the precision of the system's tick, which takes 1 to 10 milliseconds: leave a margin.
 ///
+/// ## While the engine cannot be reached
+///
+/// With a time to keep, copies are used and serve as fallbacks beyond the end of the trust, until that time after the
+/// last message that the engine has answered. A value that is fetched meanwhile is used for that time after the start
+/// of its fetch. The first extension afterwards ends the trust instead: the kept values have to be confirmed. A removal
+/// with the reach ``ClearReach/everywhere`` waits for the time to keep, too, if a process does not respond.
+///
 /// ## Topics
 ///
 /// ### Creating a trust
-/// - ``init(clock:)``
+/// - ``init(clock:keeping:)``
+/// - ``timeToKeep``
 ///
 /// ### Extending and ending
 /// - ``now``
@@ -33,6 +41,8 @@ public final class NearTrust: Sendable {
   /// A point in time that becomes invalid when the trust ends.
   public struct Moment: Hashable, Sendable {
     fileprivate var time: Nanoseconds
+    /// The time at which it was read.
+    fileprivate let reading: Nanoseconds
     fileprivate let generation: UInt64
 
     /// Returns the moment some time later.
@@ -40,30 +50,50 @@ public final class NearTrust: Sendable {
     /// - Parameter duration: The time.
     /// - Returns: The moment.
     public func advanced(by duration: Duration) -> Moment {
-      Moment(time: time.addingSaturating(Nanoseconds(saturating: duration)), generation: generation)
+      var moment = self
+      moment.time = time.addingSaturating(Nanoseconds(saturating: duration))
+      return moment
     }
   }
 
   /// The clock of the trust and of the leases.
   let clock: any Clock<Duration>
+  /// The time for which copies are used while the engine cannot be reached.
+  public let timeToKeep: Duration
   @usableFromInline let time: TimeSource
+  /// The time until which copies from before are used.
   @usableFromInline let deadline = Atomic<Nanoseconds>(.min)
   @usableFromInline let ends = Atomic<UInt64>(0)
+  private let kept: Nanoseconds
+  private struct State {
+    /// The end of the time for which the engine counts as heard.
+    var heardUntil = Nanoseconds.min
+    /// Whether values were kept that the engine has not confirmed.
+    var hasKept = false
+  }
   /// Held by writers.
-  private let writing = Locked<Void>(())
+  private let state = Locked(State())
 
   /// Creates a trust that does not hold yet.
   ///
-  /// - Parameter clock: The clock of the trust.
-  public init(clock: any Clock<Duration> = ContinuousClock()) {
+  /// - Parameters:
+  ///   - clock: The clock of the trust.
+  ///   - timeToKeep: The time for which copies are used while the engine cannot be reached.
+  public init(
+    clock: any Clock<Duration> = ContinuousClock(),
+    keeping timeToKeep: Duration = .zero
+  ) {
     self.clock = clock
+    self.timeToKeep = timeToKeep
+    kept = max(0, Nanoseconds(saturating: timeToKeep))
     time = TimeSource(clock)
   }
 
   /// The present time.
   public var now: Moment {
     let generation = generation
-    return Moment(time: time.now(), generation: generation)
+    let now = time.now()
+    return Moment(time: now, reading: now, generation: generation)
   }
 
   /// Whether copies in memory are used at present.
@@ -73,13 +103,17 @@ public final class NearTrust: Sendable {
 
   /// Sets the end of the trust.
   ///
-  /// Nothing happens if ``end()`` was called since the moment was read from ``now``.
+  /// Nothing happens if ``end()`` was called since the moment was read from ``now``. If values were kept since the last
+  /// extension, the trust ends.
   ///
   /// - Parameter moment: The end.
   public func extend(until moment: Moment) {
-    writing.withLock { _ in
+    state.withLock { state in
       guard moment.generation == generation else { return }
-      deadline.store(moment.time, ordering: .releasing)
+      guard !state.hasKept else { return end(&state) }
+      state.heardUntil = moment.time
+      let keptUntil = kept > 0 ? moment.reading.addingSaturating(kept) : moment.time
+      deadline.store(max(moment.time, keptUntil), ordering: .releasing)
     }
   }
 
@@ -89,12 +123,44 @@ public final class NearTrust: Sendable {
   /// is extended later. When the call returns, no later request is answered with such a copy, or with the result of a
   /// fetch that is in progress.
   public func end() {
-    writing.withLock { _ in
-      deadline.store(.min, ordering: .releasing)
-      ends.add(1, ordering: .acquiringAndReleasing)
-    }
+    state.withLock { end(&$0) }
+  }
+
+  private func end(_ state: inout State) {
+    state = State()
+    deadline.store(.min, ordering: .releasing)
+    ends.add(1, ordering: .acquiringAndReleasing)
   }
 
   /// The number of times that the trust has ended.
   var generation: UInt64 { ends.load(ordering: .acquiring) }
+
+  /// Whether the trust has expired, and has not ended.
+  var hasExpired: Bool {
+    let deadline = deadline.load(ordering: .acquiring)
+    return deadline != .min && time.now() >= deadline
+  }
+
+  /// Returns whether a value that was fetched without the engine is kept, and records that.
+  ///
+  /// - Parameter isInterrupted: Whether the engine is known to be out of reach.
+  /// - Returns: Whether the engine cannot be reached, and there is a time to keep.
+  func keepsValue(isInterrupted: Bool) -> Bool {
+    guard kept > 0 else { return false }
+    return state.withLock { state in
+      if isInterrupted || time.now() >= state.heardUntil { state.hasKept = true }
+      return state.hasKept
+    }
+  }
+
+  /// Returns whether a copy is used although the trust does not hold.
+  ///
+  /// - Parameters:
+  ///   - start: The start of its fetch, by the clock of a cache.
+  ///   - now: The present time of that clock.
+  /// - Returns: Whether it is.
+  @usableFromInline
+  func keepsCopy(from start: Nanoseconds, at now: Nanoseconds) -> Bool {
+    kept > 0 && now < start.addingSaturating(kept)
+  }
 }

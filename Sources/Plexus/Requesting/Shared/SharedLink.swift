@@ -12,6 +12,8 @@ final class SharedLink<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     var watches: [String: [SharedWatch]] = [:]
     var watchesOfFlights: [ObjectIdentifier: SharedWatch] = [:]
     var debts = SharedDebtsState()
+    /// Whether the cacher has announced that the engine cannot be reached.
+    var isInterrupted = false
   }
 
   let cacher: any SharedCacher<Value>
@@ -83,15 +85,42 @@ final class SharedLink<Key: Hashable & Sendable, Value: Sendable>: Sendable {
 
   /// Informs the watches of changed entries.
   ///
-  /// - Parameter names: The names of the keys; `nil` for all.
-  /// - Returns: The named keys that were looked up; none for `nil`.
-  func note(changesOf names: Set<String>?) -> [HashedKey] {
+  /// - Parameter names: The names of the keys.
+  /// - Returns: The keys that were looked up.
+  func note(changesOf names: Set<String>) -> [HashedKey] {
     let (keys, watches) = state.withLock { state in
-      guard let names else { return ([HashedKey](), state.watches.values.flatMap(\.self)) }
-      return (names.compactMap { state.keys[$0]?.key }, names.flatMap { state.watches[$0] ?? [] })
+      (names.compactMap { state.keys[$0]?.key }, names.flatMap { state.watches[$0] ?? [] })
     }
-    for watch in watches { watch.note() }
+    resume(watches.map { $0.noteChange() })
     return keys
+  }
+
+  /// Informs all watches that any entry can have changed.
+  func noteGap() {
+    let watches = state.withLock { state in
+      state.isInterrupted = false
+      return state.watches.values.flatMap(\.self)
+    }
+    resume(watches.map { $0.noteChange() })
+  }
+
+  /// Informs all watches that nothing is announced until the next gap.
+  func noteInterruption() {
+    let watches = state.withLock { state in
+      state.isInterrupted = true
+      return state.watches.values.flatMap(\.self)
+    }
+    resume(watches.map { $0.noteInterruption() })
+  }
+
+  /// Resumes flights, all of which are marked: a flight of several keys looks for all of them together.
+  private func resume(_ waiting: [OneShot<Void>?]) {
+    for flight in waiting { flight?.set(()) }
+  }
+
+  /// Returns whether a value that was fetched without the engine is kept.
+  func keepsValue() -> Bool {
+    trust.keepsValue(isInterrupted: state.withLock { $0.isInterrupted })
   }
 
   /// Informs other flights of this process that flights have filled or released the leases of their keys.

@@ -5,7 +5,11 @@
 final class SharedWatch: Sendable {
   private struct State {
     var hasChanged = false
+    /// Whether nothing is announced since the last look began.
+    var isInterrupted = false
     var waiting: OneShot<Void>?
+
+    var isOver: Bool { hasChanged || isInterrupted }
   }
 
   let name: String
@@ -21,28 +25,61 @@ final class SharedWatch: Sendable {
   /// Whether the key has changed since the last look began.
   var hasChanged: Bool { state.withLock { $0.hasChanged } }
 
+  /// Whether a flight that waits has to look again.
+  var isOver: Bool { state.withLock { $0.isOver } }
+
   /// Records that a look begins.
   func begin() {
-    state.withLock { $0.hasChanged = false }
+    state.withLock { state in
+      state.hasChanged = false
+      state.isInterrupted = false
+    }
   }
 
   /// Records a change of the key, and resumes the waiting flight.
   func note() {
-    let waiting = state.withLock { state in
+    noteChange()?.set(())
+  }
+
+  /// Records a change of the key.
+  ///
+  /// - Returns: The waiting flight, which has to be resumed.
+  func noteChange() -> OneShot<Void>? {
+    state.withLock { state in
       state.hasChanged = true
       return state.waiting.take()
     }
-    waiting?.set(())
+  }
+
+  /// Records that changes are no longer announced.
+  ///
+  /// - Returns: The waiting flight, which has to be resumed.
+  func noteInterruption() -> OneShot<Void>? {
+    state.withLock { state in
+      state.isInterrupted = true
+      return state.waiting.take()
+    }
   }
 
   /// Waits for a change since the last look began, for a limited time.
   func wait(atMost limit: Duration, on clock: any Clock<Duration>) async {
+    await Self.wait(for: [self], atMost: limit, on: clock)
+  }
+
+  /// Waits for a change of one of several keys, for a limited time.
+  static func wait(
+    for watches: [SharedWatch],
+    atMost limit: Duration,
+    on clock: any Clock<Duration>
+  ) async {
     let change = OneShot<Void>()
-    let isOver = state.withLock { state in
-      if !state.hasChanged { state.waiting = change }
-      return state.hasChanged
+    for watch in watches {
+      let isOver = watch.state.withLock { state in
+        if !state.isOver { state.waiting = change }
+        return state.isOver
+      }
+      guard !isOver else { return }
     }
-    guard !isOver else { return }
     let timer = clock.timer(limit) { change.set(()) }
     await withTaskCancellationHandler {
       await change.value()

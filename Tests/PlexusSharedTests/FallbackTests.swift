@@ -1,0 +1,185 @@
+import Plexus
+import PlexusSharedTesting
+import PlexusTesting
+import TestSupport
+import Testing
+
+/// Fallbacks of nodes that share an engine: as those of a cache without one.
+@Suite(.fewAtOnce)
+struct `Fallbacks with a shared tier` {
+  let clock = ManualClock()
+  let origin = Origin()
+  let engine: SharedMemory<String>
+
+  init() {
+    engine = SharedMemory<String>(clock: clock)
+  }
+
+  private func makeNode(_ change: (inout CachePolicy) -> Void = { _ in }) -> SharedNode {
+    var policy = CachePolicy()
+    policy.timeToLive = .seconds(60)
+    policy.storageTimeout = .seconds(5_000_000_000)
+    change(&policy)
+    return SharedNode(engine, clock: clock, policy: policy, fetch: origin.value)
+  }
+
+  /// Lets a node wait for the fetch of another one, until the gate of that one is opened.
+  private func wait(
+    _ waiting: SharedNode,
+    for holder: SharedNode
+  ) async -> (Task<String, any Error>, Task<Response<String>, any Error>) {
+    holder.gate.close()
+    let fetch = Task { try await holder.map.request("k") }
+    await holder.gate.arrivals(1)
+    let sleepers = clock.sleeperCount
+    let wait = Task { try await waiting.map.response("k") }
+    await clock.sleepers(sleepers + 1)
+    return (fetch, wait)
+  }
+
+  @Test(arguments: [false, true])
+  func `a node that waits for a failing fetch answers with its stale value`(
+    hasValue: Bool
+  ) async throws {
+    let (a, b) = (makeNode(), makeNode())
+    _ = try await a.map.request("k")
+    if hasValue { _ = try await b.map.request("k") }
+    clock.advance(by: .seconds(60))
+    origin.fail()
+    let (fetch, waiting) = await wait(b, for: a)
+    a.gate.open()
+    #expect(try await fetch.value == "1")
+    let response = try await waiting.value
+    #expect(response.value == "1")
+    #expect(response.isStale)
+    #expect(response.error is SharedCache.Failure)
+    #expect(b.fetchCount == 0)
+    // It stays a fallback, for the next failure as well.
+    #expect(b.map.cachedValue("k") == "1")
+    #expect(try await b.map.request("k") == "1")
+  }
+
+  @Test func `the policy judges the failure of another node`() async throws {
+    let (a, b) = (makeNode(), makeNode { $0.usesCachedValue = { _ in false } })
+    _ = try await a.map.request("k")
+    _ = try await b.map.request("k")
+    clock.advance(by: .seconds(60))
+    origin.fail()
+    let (fetch, waiting) = await wait(b, for: a)
+    a.gate.open()
+    _ = await fetch.result
+    await #expect(throws: SharedCache.Failure.self) { try await waiting.value }
+  }
+
+  @Test func `a value that is cleared during the wait is no answer`() async throws {
+    let (a, b, c) = (makeNode(), makeNode(), makeNode())
+    _ = try await a.map.request("k")
+    _ = try await b.map.request("k")
+    clock.advance(by: .seconds(60))
+    origin.fail()
+    a.gate.close()
+    let fetch = Task { try await a.map.request("k") }
+    await a.gate.arrivals(1)
+    let sleepers = clock.sleeperCount
+    let waiting = Task { try await b.map.request("k") }
+    await clock.sleepers(sleepers + 1)
+    try await c.map.clear("k")
+    a.gate.open()
+    _ = await fetch.result
+    await #expect(throws: (any Error).self) { try await waiting.value }
+    #expect(b.map.cachedValue("k") == nil)
+  }
+
+  @Test func `a stale value answers requests after the fetch of another node has failed`()
+    async throws
+  {
+    let (a, b) = (
+      makeNode { $0.staleWhileRevalidate = .seconds(600) },
+      makeNode { $0.staleWhileRevalidate = .seconds(600) }
+    )
+    _ = try await a.map.request("k")
+    _ = try await b.map.request("k")
+    clock.advance(by: .seconds(60))
+    origin.fail(Broken())
+    // The renewal of the first node, for which that of the second one waits.
+    a.gate.close()
+    let sleepers = clock.sleeperCount
+    #expect(try await a.map.request("k") == "1")
+    await a.gate.arrivals(1)
+    #expect(try await b.map.request("k") == "1")
+    await clock.sleepers(sleepers + 1)
+    #expect(try await b.map.request("k") == "1")
+    b.gate.close()
+    a.gate.open()
+    await a.fetches.first(2)
+    #expect(try await b.map.request("k") == "1")
+    #expect(try await a.map.request("k") == "1")
+    b.gate.open()
+  }
+
+  /// An error for which the policy allows no older value.
+  private struct Broken: Error {}
+
+  @Test func `the soft timeout answers a node that waits for the fetch of another one`()
+    async throws
+  {
+    let (a, b) = (makeNode(), makeNode { $0.softTimeout = .seconds(1) })
+    _ = try await a.map.request("k")
+    _ = try await b.map.request("k")
+    clock.advance(by: .seconds(60))
+    a.gate.close()
+    let fetch = Task { try await a.map.request("k") }
+    await a.gate.arrivals(1)
+    let sleepers = clock.sleeperCount
+    // Its copy has to be looked up, which finds the lease.
+    b.cacher.reconnect()
+    let waiting = Task { try await b.map.response("k") }
+    await clock.sleepers(sleepers + 2)
+    clock.advance(by: .seconds(1))
+    let response = try await waiting.value
+    #expect(response.value == "1")
+    #expect(response.isStale)
+    a.gate.open()
+    _ = await fetch.result
+  }
+
+  @Test func `several keys that wait for failing fetches are answered with stale values`()
+    async throws
+  {
+    let keys = ["a", "b", "c"]
+    let a = makeNode()
+    let bulk = MultiplexerMap<String, String>.bulk(
+      id: "values",
+      policy: CachePolicy(timeToLive: .seconds(60)),
+      cacher: engine.node(),
+      clock: clock
+    ) { _ in throw Origin.Down() }
+    for key in keys { _ = try await a.map.request(key) }
+    clock.advance(by: .seconds(60))
+    origin.fail()
+    a.gate.close()
+    let fetches = keys.map { key in Task { try await a.map.request(key) } }
+    await a.gate.arrivals(3)
+    let sleepers = clock.sleeperCount
+    let waiting = Task { await bulk.request(keys) }
+    await clock.sleepers(sleepers + 1)
+    a.gate.open()
+    for fetch in fetches { _ = await fetch.result }
+    #expect(try await waiting.value.mapValues { try $0.get() } == ["a": "1", "b": "1", "c": "1"])
+  }
+
+  @Test func `a fallback that is cleared elsewhere is none any longer`() async throws {
+    let (a, b) = (makeNode(), makeNode())
+    _ = try await a.map.request("k")
+    _ = try await b.map.request("k")
+    b.map.refresh("k")
+    try await b.map.flush()
+    origin.fail()
+    #expect(try await b.map.request("k") == "1")
+    b.cacher.delayAnnouncements()
+    try await a.map.clear("k")
+    b.cacher.hearAnnouncements()
+    b.cacher.cutOff()
+    await #expect(throws: Origin.Down.self) { try await b.map.request("k") }
+  }
+}
