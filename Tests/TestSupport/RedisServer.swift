@@ -32,6 +32,7 @@ public final class RedisServer: Sendable {
   public let folder: URL
   private let options: [String]
   private let environment: [String: String]
+  private let hasConfiguration: Bool
   private let shell: Guarded<Shell?>
 
   /// Starts a server.
@@ -44,14 +45,24 @@ public final class RedisServer: Sendable {
   /// Starts a server.
   ///
   /// - Parameters:
+  ///   - configuration: The content of a file of its configuration, which can be that of a sentinel, and which the server
+  ///     can change; `nil` for none.
   ///   - options: Options of its command line in addition to those for the socket and the disk.
   ///   - environment: Its environment in addition to that of this process.
-  public init(options: [String], environment: [String: String] = [:]) throws {
+  public init(
+    configuration: String? = nil,
+    options: [String],
+    environment: [String: String] = [:]
+  ) throws {
     folder = FileManager.default.temporaryDirectory
       .appending(path: "redis-\(UUID().uuidString.prefix(8))", directoryHint: .isDirectory)
     try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
     self.options = options
     self.environment = environment
+    if let configuration {
+      try Data(configuration.utf8).write(to: folder.appending(path: "redis.conf"))
+    }
+    hasConfiguration = configuration != nil
     shell = Guarded(nil)
     try start()
   }
@@ -70,9 +81,10 @@ public final class RedisServer: Sendable {
     shell.process.executableURL = URL(filePath: "/bin/sh")
     shell.process.arguments =
       [
-        "-c", Self.script, "sh", Self.executable ?? "redis-server", "--port", "0", "--unixsocket",
-        "socket",
-        "--save", "", "--appendonly", "no", "--dir", folder.path,
+        "-c", Self.script, "sh", Self.executable ?? "redis-server",
+      ] + (hasConfiguration ? ["redis.conf"] : []) + [
+        "--port", "0", "--unixsocket", "socket", "--save", "", "--appendonly", "no", "--dir",
+        folder.path,
       ] + options
     shell.process.currentDirectoryURL = folder
     shell.process.environment = ProcessInfo.processInfo.environment.merging(environment) { $1 }

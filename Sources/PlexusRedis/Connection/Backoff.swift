@@ -1,10 +1,11 @@
 /// The pauses between attempts to connect.
 ///
-/// The first pause is 10 milliseconds, and each further one is twice as long, up to 1 second. Random jitter makes each
-/// of them up to twice as long, so that the nodes of a cluster do not all reconnect at the same moment.
+/// The first pause is 10 milliseconds, and each further one is twice as long, up to 400 milliseconds. Random jitter makes each
+/// of them up to twice as long, so that the nodes of a cluster do not all reconnect at the same moment. After a failover, a
+/// connection therefore works again within a second of the first answer of the new master.
 struct Backoff: Sendable {
   private static let shortest: Nanoseconds = 10_000_000
-  private static let longest: Nanoseconds = 1_000_000_000
+  private static let longest: Nanoseconds = 400_000_000
 
   private var pause = shortest
 

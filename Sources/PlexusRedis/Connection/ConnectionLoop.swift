@@ -3,14 +3,14 @@ internal import PlexusSupport
 /// The thread of a connection, and the state that it shares with the callers.
 final class ConnectionLoop: Sendable {
   /// The wait of a caller for the reply to one of its commands.
-  private struct Wait: Sendable {
+  struct Wait: Sendable {
     let batch: Locked<Batch>
     /// The place of the command among those of the caller.
     let index: Int
   }
 
   /// The action when all commands of a caller are answered.
-  fileprivate enum Listener: Sendable {
+  enum Listener: Sendable {
     case task(CheckedContinuation<Void, Never>)
     case handler(@Sendable () -> Void)
 
@@ -23,7 +23,7 @@ final class ConnectionLoop: Sendable {
   }
 
   /// The commands of a caller, which are sent together.
-  fileprivate struct Batch: Sendable {
+  struct Batch: Sendable {
     let commands: [RedisCommand]
     var listener: Listener?
     /// The numbers of the commands, once they have some.
@@ -56,7 +56,7 @@ final class ConnectionLoop: Sendable {
     }
   }
 
-  private struct State: Sendable {
+  struct State: Sendable {
     var pipeline: PipelineState<Wait>
     var socket: RedisSocket?
     /// Whether the thread waits without a limit, so that a new command has to wake it.
@@ -65,16 +65,26 @@ final class ConnectionLoop: Sendable {
     var lastActivity: Nanoseconds = 0
     var isStopped = false
     var hasEnded = false
+    /// The server that is connected.
+    var peer: RedisAddress?
+    /// The reason why the present connection is ended, if it is not the server that ends it.
+    var verdict: RedisConnectionError?
+    /// Whether the next attempt to connect begins at once.
+    var hurries = false
+    var traffic = TrafficState()
+    var refusals = RefusalState()
+    /// The refusal that was reported last.
+    var reportedRefusal: RedisEngineError?
     /// The tasks that wait for the end of the thread.
     var ending: [CheckedContinuation<Void, Never>] = []
   }
 
-  private let settings: RedisConnection.Settings
-  private let onEvent: @Sendable (RedisConnection.Event) -> Void
-  private let commandTimeout: Nanoseconds
-  private let wake: WakePipe
-  private let lookup: NameLookup
-  private let state: Locked<State>
+  let settings: RedisConnection.Settings
+  let onEvent: @Sendable (RedisConnection.Event) -> Void
+  let commandTimeout: Nanoseconds
+  let wake: WakePipe
+  private let renewal = CredentialRenewal()
+  let state: Locked<State>
 
   init(
     _ settings: RedisConnection.Settings,
@@ -84,8 +94,8 @@ final class ConnectionLoop: Sendable {
     self.onEvent = onEvent
     commandTimeout = max(Nanoseconds(settings.commandTimeout), 1_000_000)
     wake = try WakePipe()
-    lookup = NameLookup(wake, settings.resolve)
-    state = Locked(State(pipeline: PipelineState(outboxLimit: settings.outboxBytes)))
+    let pipeline = PipelineState<Wait>(outboxLimit: settings.outboxBytes, timeLimit: commandTimeout)
+    state = Locked(State(pipeline: pipeline))
   }
 
   func start() throws(SystemError) {
@@ -97,8 +107,18 @@ final class ConnectionLoop: Sendable {
     state.withLock { ($0.pipeline.count, $0.pipeline.outboxBytes) }
   }
 
+  /// The numbers of the connection.
+  var traffic: TrafficState {
+    state.withLock { state in
+      var traffic = state.traffic
+      traffic.add(state.pipeline.traffic)
+      return traffic
+    }
+  }
+
   /// Stops the thread.
   func stop() {
+    renewal.end()
     let socket = state.withLock { state in
       state.isStopped = true
       return state.socket
@@ -119,176 +139,6 @@ final class ConnectionLoop: Sendable {
   }
 }
 
-// MARK: - Callers
-
-extension ConnectionLoop {
-  /// Sends commands together and waits for their replies.
-  ///
-  /// - Returns: A result for each command, in the same order.
-  func send(_ commands: [RedisCommand]) async -> [Result<RESPValue, any Error>] {
-    guard !commands.isEmpty, !Task.isCancelled else {
-      return commands.map { _ in .failure(CancellationError()) }
-    }
-    let batch = Locked(Batch(commands))
-    await withTaskCancellationHandler {
-      await withCheckedContinuation { continuation in
-        batch.withLock { $0.listener = .task(continuation) }
-        let (numbers, _) = add(commands, of: batch)
-        if batch.withLock({ $0.take(numbers) }) { leave(numbers) }
-      }
-    } onCancel: {
-      let numbers = batch.withLock { batch in
-        batch.isCancelled = true
-        return batch.numbers
-      }
-      leave(numbers)
-    }
-    return batch.withLock { $0.results }.map { $0 ?? .failure(CancellationError()) }
-  }
-
-  /// A command that was sent without waiting for its reply.
-  struct Posted: Sendable {
-    fileprivate let batch: Locked<Batch>
-    /// Whether the system has all of its bytes: the server gets them although this process ends.
-    let isWritten: Bool
-
-    /// Calls a handler with the result, on this thread or on that of the connection.
-    ///
-    /// The handler must not block.
-    ///
-    /// - Parameter handler: The handler, of which a command has one.
-    func onResult(_ handler: @escaping @Sendable (Result<RESPValue, any Error>) -> Void) {
-      let listener = Listener.handler { [batch] in
-        handler(batch.withLock { $0.results[0] } ?? .failure(CancellationError()))
-      }
-      let isAnswered = batch.withLock { content in
-        if content.openCount > 0 { content.listener = listener }
-        return content.openCount == 0
-      }
-      if isAnswered { listener.notify() }
-    }
-  }
-
-  /// Sends a command without waiting for its reply.
-  func post(_ command: RedisCommand) -> Posted {
-    let batch = Locked(Batch([command]))
-    return Posted(batch: batch, isWritten: add([command], of: batch).isWritten)
-  }
-
-  /// Queues commands with one deadline, and writes them if no other thread does.
-  ///
-  /// - Parameters:
-  ///   - commands: The commands.
-  ///   - batch: Their batch.
-  /// - Returns: The numbers of the commands that were not refused, the batch having the errors of the others, and whether
-  ///   the system has the bytes of all commands.
-  private func add(
-    _ commands: [RedisCommand],
-    of batch: Locked<Batch>
-  ) -> (numbers: [Int], isWritten: Bool) {
-    let now = Nanoseconds.now
-    let deadline = now + commandTimeout
-    var numbers: [Int] = []
-    numbers.reserveCapacity(commands.count)
-    var refused: [(Wait, RedisConnectionError)] = []
-    var own: PipelineState<Wait>.Turn?
-    let (socket, wasIdle) = state.withLock { state in
-      let isOverdue = state.pipeline.isOverdue(
-        at: now,
-        silence: now - state.lastActivity,
-        limit: commandTimeout
-      )
-      for (index, command) in commands.enumerated() {
-        let wait = Wait(batch: batch, index: index)
-        guard !isOverdue else {
-          let reason = "it does not answer"
-          refused.append((wait, .unreachable(address: settings.address, reason: reason)))
-          continue
-        }
-        let admission = state.pipeline.add(command.encoded, deadline: deadline) {
-          numbers.append($0)
-          return wait
-        }
-        switch admission {
-        case .writes(let turn): own = turn
-        case .queued: break
-        case .refused(let error): refused.append((wait, error))
-        }
-      }
-      own = own.map { state.pipeline.extend($0) }
-      defer { state.isIdle = false }
-      return (state.socket, state.isIdle)
-    }
-    if wasIdle { wake.wake() }
-    var isWritten = false
-    if let own, let socket { isWritten = write(own, to: socket) }
-    for (wait, error) in refused { end([wait], with: [.failure(error)]) }
-    return (numbers, isWritten)
-  }
-
-  private func leave(_ numbers: [Int]) {
-    let waits = state.withLock { state in numbers.compactMap { state.pipeline.leave($0) } }
-    end(waits, with: waits.map { _ in .failure(CancellationError()) })
-  }
-
-  /// Notes results, and resumes each caller that has all of its results.
-  private func end(_ waits: [Wait?], with results: [Result<RESPValue, any Error>]) {
-    var index = 0
-    while index < waits.count {
-      guard let batch = waits[index]?.batch else {
-        index += 1
-        continue
-      }
-      // The replies to commands that were sent together mostly come together.
-      let listener = batch.withLock { content in
-        var listener: Listener?
-        while index < waits.count, let wait = waits[index], wait.batch === batch {
-          listener = content.note(results[index], at: wait.index) ?? listener
-          index += 1
-        }
-        return listener
-      }
-      listener?.notify()
-    }
-  }
-
-  /// Writes bytes, and those of commands that are queued meanwhile; after some of these the thread takes over.
-  ///
-  /// - Returns: Whether the system has the bytes of the turn.
-  @discardableResult
-  private func write(_ turn: PipelineState<Wait>.Turn, to socket: RedisSocket) -> Bool {
-    var next: PipelineState<Wait>.Turn? = turn
-    var turns = 0
-    while let turn = next {
-      var sent = 0
-      while sent < turn.bytes.count {
-        switch socket.write(turn.bytes[sent...]) {
-        case .bytes(let count):
-          sent += count
-        case .wouldBlock:
-          postpone(turn, sent)
-          return turns > 0
-        case .ended:
-          // The thread detects the failure, and resumes the callers.
-          socket.shutDown()
-          return turns > 0
-        }
-      }
-      turns += 1
-      guard turns < 8 else {
-        postpone(turn, sent)
-        return true
-      }
-      next = state.withLock { $0.pipeline.written(turn) }
-    }
-    return true
-  }
-
-  private func postpone(_ turn: PipelineState<Wait>.Turn, _ sent: Int) {
-    if state.withLock({ $0.pipeline.postpone(turn, sent: sent) }) { wake.wake() }
-  }
-}
-
 // MARK: - The thread
 
 extension ConnectionLoop {
@@ -297,26 +147,23 @@ extension ConnectionLoop {
   private func run() {
     var backoff = Backoff()
     var generator = SystemRandomNumberGenerator()
+    var connector = ServerConnector(settings, wake)
     while !isStopped {
+      state.withLock { $0.hurries = false }
       do throws(RedisConnectionError) {
-        var parser = RESPParser(maximumSize: settings.maximumReplyBytes)
-        let socket = try connect(&parser)
-        let turn = state.withLock { state in
-          state.socket = socket
-          state.lastActivity = .now
-          return state.pipeline.connect()
+        let connected = try connector.connect {
+          expire()
+          return state.withLock { $0.isStopped || $0.hurries }
         }
-        onEvent(.connected)
-        if let turn { write(turn, to: socket) }
-        let end = serve(socket, &parser)
-        // A server that answers nothing but the introduction is not asked again and again.
-        if end.hasAnswered { backoff.reset() }
-        let error = RedisConnectionError.lost(reason: end.reason)
-        disconnect(error, refuses: end.isHang)
-        onEvent(.disconnected(error))
+        let begin = Nanoseconds.now
+        let end = use(connected)
+        // A server that answers nothing but the introduction, or refuses all commands, is not asked again and again.
+        if end.hasAnswered, !end.isRefusal || .now - begin > 1_000_000_000 { backoff.reset() }
+        disconnect(end.error, refuses: end.isHang || end.isRefusal)
       } catch {
-        disconnect(error, refuses: true)
-        onEvent(.disconnected(error))
+        // The attempt is given up as well if the sentinels announce another master.
+        let isSuperseded = error == .closed && !isStopped
+        disconnect(isSuperseded ? .superseded(address: settings.address) : error, refuses: true)
       }
       pause(backoff.next(using: &generator))
     }
@@ -329,23 +176,51 @@ extension ConnectionLoop {
     for task in ending { task.resume() }
   }
 
+  /// Uses a connection until it ends.
+  private func use(_ connected: ServerConnector.Connected) -> End {
+    let turn = state.withLock { state in
+      (state.socket, state.peer) = (connected.socket, connected.address)
+      state.lastActivity = .now
+      state.traffic.connections += 1
+      return state.pipeline.connect()
+    }
+    if let expires = connected.expires, let source = settings.credentials {
+      renewal.begin(before: expires) { [weak self] in try await self?.renew(from: source) }
+    }
+    onEvent(.connected)
+    if let turn { write(turn, to: connected.socket) }
+    var parser = connected.parser
+    return serve(connected.socket, &parser)
+  }
+
   /// Fails the commands that have not been answered.
   ///
   /// - Parameters:
   ///   - error: The reason.
   ///   - refuses: Whether later commands fail as well, until the next connection.
   private func disconnect(_ error: RedisConnectionError, refuses: Bool) {
-    let (waits, socket) = state.withLock { state in
-      (state.pipeline.disconnect(refuses ? error : nil), state.socket.take())
+    renewal.end()
+    let (waits, socket, isStopped) = state.withLock { state in
+      state.peer = nil
+      state.verdict = nil
+      state.refusals.removeAll()
+      if !state.isStopped { state.traffic.fail(RedisEngineError(error).kind) }
+      return (
+        state.pipeline.disconnect(refuses ? error : nil), state.socket.take(), state.isStopped
+      )
     }
     // It is closed when the last thread that writes to it has left.
     socket?.shutDown()
-    end(waits, with: waits.map { _ in .failure(error) })
+    end(waits, with: waits.map { _ in .failure(isStopped ? RedisConnectionError.closed : error) })
+    // The end by the owner is no interruption.
+    guard !isStopped else { return }
+    onEvent(.disconnected(error))
+    reportRefusal()
   }
 
   private func pause(_ time: Nanoseconds) {
     let end = Nanoseconds.now + time
-    while !isStopped {
+    while !state.withLock({ $0.isStopped || $0.hurries }) {
       let remaining = end - .now
       guard remaining > 0 else { return }
       wake.wait(atMost: remaining)
@@ -355,7 +230,11 @@ extension ConnectionLoop {
 
   /// Fails the callers that have waited too long.
   private func expire() {
-    let expired = state.withLock { $0.pipeline.expire(at: .now) }
+    let expired = state.withLock { state in
+      let expired = state.pipeline.expire(at: .now)
+      for _ in expired { state.traffic.fail(.timedOut) }
+      return expired
+    }
     let results = expired.map { wait -> Result<RESPValue, any Error> in
       let command = wait.batch.withLock { $0.commands[wait.index].name }
       return .failure(
@@ -365,114 +244,15 @@ extension ConnectionLoop {
     end(expired, with: results)
   }
 
-  /// Connects, and introduces itself.
-  private func connect(_ parser: inout RESPParser) throws(RedisConnectionError) -> RedisSocket {
-    let deadline = Nanoseconds.now + Nanoseconds(settings.connectTimeout)
-    let socket = try RedisSocket.connect(to: settings.address, by: lookup, deadline: deadline) {
-      expire()
-      return isStopped
-    }
-    for command in introduction {
-      try exchange(command, on: socket, &parser, deadline)
-    }
-    return socket
-  }
-
-  /// The commands that a connection begins with.
-  private var introduction: [RedisCommand] {
-    var hello: [RedisCommand.Argument] = ["3"]
-    if let password = settings.password {
-      hello += ["AUTH", .text(settings.user ?? "default"), .text(password)]
-    }
-    hello += ["SETNAME", .text(settings.name)]
-    var commands = [RedisCommand("HELLO", hello)]
-    if settings.database != 0 {
-      commands.append(RedisCommand("SELECT", [.number(Int64(settings.database))]))
-    }
-    return commands + settings.setup
-  }
-
-  /// Sends one command and waits for its reply, before any other command is sent.
-  private func exchange(
-    _ command: RedisCommand,
-    on socket: RedisSocket,
-    _ parser: inout RESPParser,
-    _ deadline: Nanoseconds
-  ) throws(RedisConnectionError) {
-    func failure(_ reason: String) -> RedisConnectionError {
-      .unreachable(address: settings.address, reason: reason)
-    }
-    var sent = 0
-    var buffer = [UInt8](repeating: 0, count: 4096)
-    while true {
-      if sent < command.encoded.count {
-        switch socket.write(command.encoded[sent...]) {
-        case .bytes(let count): sent += count
-        case .wouldBlock: break
-        case .ended(let reason): throw failure(reason)
-        }
-      }
-      switch socket.read(into: &buffer) {
-      case .bytes(let count):
-        parser.append(buffer[..<count])
-        let replies: [RESPValue]
-        do throws(RESPError) {
-          replies = try Self.replies(from: &parser)
-        } catch {
-          throw failure(error.description)
-        }
-        guard let reply = replies.first else { continue }
-        if case .error(let error) = reply {
-          throw .refused(address: settings.address, error)
-        }
-        guard replies.count == 1, Self.isExpected(reply, to: command) else {
-          throw failure("the server does not answer \(command.name) as one that speaks RESP3")
-        }
-        return
-      case .wouldBlock: break
-      case .ended(let reason): throw failure(reason)
-      }
-      expire()
-      let remaining = deadline - .now
-      guard remaining > 0 else {
-        throw failure("the server did not answer \(command.name) in time")
-      }
-      guard !isStopped else { throw .closed }
-      var readiness = Readiness()
-      readiness.watch(
-        socket.descriptor,
-        for: sent < command.encoded.count ? [.readable, .writable] : .readable
-      )
-      readiness.wait(milliseconds: Int32(min(remaining / 1_000_000 + 1, 50)))
-    }
-  }
-
-  /// Returns the values that have arrived, without messages.
-  private static func replies(from parser: inout RESPParser) throws(RESPError) -> [RESPValue] {
-    var replies: [RESPValue] = []
-    while let value = try parser.next() {
-      if case .push = value { continue }
-      replies.append(value)
-    }
-    return replies
-  }
-
-  /// Returns whether a server has understood a command of the introduction.
-  private static func isExpected(_ reply: RESPValue, to command: RedisCommand) -> Bool {
-    guard command.name == "HELLO" else { return reply.text == "OK" }
-    guard case .map(let fields) = reply else { return false }
-    return stride(from: 0, to: fields.count - 1, by: 2).contains { index in
-      fields[index].text == "proto" && fields[index + 1].integer == 3
-    }
-  }
-
   /// The end of a connection.
   private struct End {
-    let reason: String
+    let error: RedisConnectionError
     /// Whether the server has answered a command.
     var hasAnswered = false
     /// Whether the server did not answer in time.
     var isHang = false
+    /// Whether the server is not, or no longer, one to use.
+    var isRefusal = false
   }
 
   /// Reads replies and pushes until the connection breaks.
@@ -489,18 +269,21 @@ extension ConnectionLoop {
         state.isIdle = oldest == nil && now - lastActivity > commandTimeout
         return (state.pipeline.isPostponed, oldest, state.pipeline.nextDeadline, state.isStopped)
       }
-      if isStopped { return End(reason: "it was closed", hasAnswered: hasAnswered) }
+      if isStopped { return End(error: .closed, hasAnswered: hasAnswered) }
       // The server hangs if it has answered neither a command whose caller has left nor anything after it.
       let end = oldest.map { max($0, lastActivity) + commandTimeout }
       if let end, now >= end {
         let reason = "the server has not answered for twice the command timeout"
-        return End(reason: reason, hasAnswered: hasAnswered, isHang: true)
+        return End(error: .lost(reason: reason), hasAnswered: hasAnswered, isHang: true)
       }
       readiness.removeAll()
       readiness.watch(socket.descriptor, for: isPostponed ? [.readable, .writable] : .readable)
       readiness.watch(wake.readEnd, for: .readable)
       readiness.wait(milliseconds: milliseconds(until: [next, end], idleSince: lastActivity, now))
-      if readiness[1].contains(.readable) { wake.rest() }
+      if readiness[1].contains(.readable) {
+        wake.rest()
+        reportRefusal()
+      }
       if readiness[0].contains(.writable), let turn = state.withLock({ $0.pipeline.resume() }) {
         write(turn, to: socket)
       }
@@ -511,18 +294,29 @@ extension ConnectionLoop {
       case .bytes(let count):
         let time = Nanoseconds.now
         lastActivity = time
-        state.withLock { $0.lastActivity = time }
+        state.withLock { state in
+          state.lastActivity = time
+          state.traffic.bytesIn += count
+        }
         parser.append(buffer[..<count])
         do throws(RESPError) {
-          hasAnswered = try receive(from: &parser) || hasAnswered
+          hasAnswered = try receive(from: &parser, at: time) || hasAnswered
         } catch {
           // Such a server is asked less and less often, although it has answered.
-          return End(reason: error.description)
+          return End(error: .lost(reason: error.description))
+        }
+        if let verdict = state.withLock({ $0.verdict }) {
+          return End(error: verdict, hasAnswered: hasAnswered, isRefusal: true)
         }
       case .wouldBlock:
         break
       case .ended(let reason):
-        return End(reason: reason, hasAnswered: hasAnswered)
+        let verdict = state.withLock { $0.verdict }
+        return End(
+          error: verdict ?? .lost(reason: reason),
+          hasAnswered: hasAnswered,
+          isRefusal: verdict != nil
+        )
       }
     }
   }
@@ -542,14 +336,17 @@ extension ConnectionLoop {
   /// Passes the values that have arrived to their callers, in order.
   ///
   /// - Returns: Whether a reply was among them.
-  private func receive(from parser: inout RESPParser) throws(RESPError) -> Bool {
+  private func receive(
+    from parser: inout RESPParser,
+    at now: Nanoseconds
+  ) throws(RESPError) -> Bool {
     var replies: [RESPValue] = []
     var hasReplies = false
     func handOut() throws(RESPError) {
       let ready = replies
       replies = []
       hasReplies = hasReplies || !ready.isEmpty
-      try hand(out: ready)
+      try hand(out: ready, at: now)
     }
     while let value = try next(of: &parser, orElse: handOut) {
       guard case .push(let elements) = value, !isReply(elements) else {
@@ -591,13 +388,17 @@ extension ConnectionLoop {
   /// Passes replies to the callers of their commands.
   ///
   /// If there are more replies than commands, none is passed on: each of them can belong to another command.
-  private func hand(out replies: [RESPValue]) throws(RESPError) {
+  private func hand(out replies: [RESPValue], at now: Nanoseconds) throws(RESPError) {
     guard !replies.isEmpty else { return }
-    let waits = state.withLock { state -> [Wait?]? in
-      guard replies.count <= state.pipeline.count else { return nil }
-      return replies.map { _ in state.pipeline.takeReply() ?? nil }
+    let (waits, hasRefusals) = state.withLock { state -> ([Wait?]?, Bool) in
+      guard replies.count <= state.pipeline.count else { return (nil, false) }
+      let waits = replies.map { _ in state.pipeline.takeReply(at: now) ?? nil }
+      return (waits, !state.refusals.isEmpty)
     }
     guard let waits else { throw .unrequestedReply }
+    if hasRefusals || replies.contains(where: { if case .error = $0 { true } else { false } }) {
+      judge(replies, to: waits, at: now)
+    }
     end(waits, with: replies.map { Self.result(of: $0) })
   }
 

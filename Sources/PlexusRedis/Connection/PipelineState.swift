@@ -52,9 +52,14 @@ struct PipelineState<Caller: Sendable>: Sendable {
   /// The number of connections that have ended.
   private var connection = 0
   private let outboxLimit: Int
+  /// The time from a command to its deadline.
+  private let timeLimit: Nanoseconds
+  /// The bytes that were sent, and the replies.
+  private(set) var traffic = TrafficState()
 
-  init(outboxLimit: Int) {
+  init(outboxLimit: Int, timeLimit: Nanoseconds = 0) {
     self.outboxLimit = outboxLimit
+    self.timeLimit = timeLimit
   }
 
   /// The number of commands that have not been answered.
@@ -117,6 +122,7 @@ struct PipelineState<Caller: Sendable>: Sendable {
   ///
   /// - Returns: The next turn of the same thread; `nil` if it is done.
   mutating func written(_ turn: Turn) -> Turn? {
+    traffic.bytesOut += turn.bytes.count
     guard turn.connection == connection else { return nil }
     return nextTurn()
   }
@@ -128,6 +134,7 @@ struct PipelineState<Caller: Sendable>: Sendable {
   ///   - count: The number of its bytes that were sent.
   /// - Returns: Whether the connection still exists.
   mutating func postpone(_ turn: Turn, sent count: Int) -> Bool {
+    traffic.bytesOut += count
     guard turn.connection == connection else { return false }
     outbox.insert(contentsOf: turn.bytes[count...], at: 0)
     isPostponed = true
@@ -152,9 +159,13 @@ struct PipelineState<Caller: Sendable>: Sendable {
 
   /// Takes the caller whose reply has come.
   ///
+  /// - Parameter now: The present time.
   /// - Returns: `nil` if no command was waiting for a reply; otherwise the caller, if it has not left.
-  mutating func takeReply() -> Caller?? {
+  mutating func takeReply(at now: Nanoseconds = 0) -> Caller?? {
     guard freeCount < places.count else { return nil }
+    if let deadline = places[freeCount]?.deadline {
+      traffic.answer(after: now - deadline + timeLimit)
+    }
     let caller = places[freeCount]?.caller
     places[freeCount] = nil
     freeCount += 1

@@ -5,14 +5,25 @@
 /// timeout; once an attempt to connect has failed, they fail at once until the server is back. They also fail at once as
 /// long as a command was not answered in time.
 ///
+/// Only a master is used. A server that is demoted, or that serves no keys for another reason, says so in a reply to any
+/// command: the connection ends, and the address is resolved again.
+///
 /// A thread of its own reads replies and pushes. Callers write to the socket themselves where they can. When the
 /// connection is released, its thread ends and unanswered commands fail.
 final class RedisConnection: Sendable {
+  /// A source of credentials.
+  typealias Credentials = @concurrent @Sendable () async throws -> RedisCredentials
+
   /// The settings of a connection.
   struct Settings: Sendable {
     let address: RedisAddress
-    var user: String?
-    var password: String?
+    /// The sentinels that have the address of the master, if the address is one of sentinels.
+    var sentinels: Sentinels?
+    /// The server that is expected at the address.
+    var peer = IntroductionState.Peer.master
+    /// The source of the credentials, which is asked for each connection.
+    var credentials: Credentials?
+    var sentinelCredentials: Credentials?
     var database = 0
     /// The name of the client in the server's lists.
     var name = "plexus"
@@ -39,6 +50,8 @@ final class RedisConnection: Sendable {
     case connected
     case disconnected(RedisConnectionError)
     case push([RESPValue])
+    /// The kind of command that the connected server refuses; `nil` if it refuses none any longer.
+    case refusal(RedisEngineError?)
   }
 
   private let loop: ConnectionLoop
@@ -84,6 +97,18 @@ final class RedisConnection: Sendable {
 
   /// The commands without a reply, and the bytes that wait to be sent.
   var load: (commands: Int, bytes: Int) { loop.load }
+
+  /// The numbers of the connection.
+  var traffic: TrafficState { loop.traffic }
+
+  /// Asks the server for its role, and ends the connection if it is not a master.
+  func probe() { loop.probe() }
+
+  /// Records errors within a reply, after which the connection may have to end.
+  func note(_ errors: [RedisError], of purpose: String) { loop.note(errors, of: purpose) }
+
+  /// Connects to another master at once, unless it is the present one.
+  func follow(_ master: RedisAddress) { loop.follow(master) }
 
   /// Ends the connection: commands that have not been answered fail, as do later ones.
   ///

@@ -40,17 +40,21 @@ final class RedisSocket: Sendable {
   /// - Parameters:
   ///   - address: The address.
   ///   - lookup: The lookup of a host that is a name.
+  ///   - number: The number of the address to begin with, beyond the last of which the first follows.
   ///   - deadline: The time at which to give up.
   ///   - isStopped: Called between waits of at most 100 milliseconds.
   /// - Returns: The connected socket.
-  /// - Throws: ``RedisConnectionError/unreachable(address:reason:)``.
+  /// - Throws: ``RedisConnectionError/unreachable(address:reason:)``, or
+  ///   ``RedisConnectionError/untrusted(address:reason:)``.
   static func connect(
     to address: RedisAddress,
     by lookup: NameLookup,
+    beginningWith number: Int = 0,
     deadline: Nanoseconds,
     isStopped: () -> Bool
   ) throws(RedisConnectionError) -> RedisSocket {
     var reason = "no address was found"
+    var isUntrusted = false
     let start = Nanoseconds.now
     let targets: [Target]
     do throws(NameLookup.Failure) {
@@ -60,25 +64,28 @@ final class RedisSocket: Sendable {
     }
     let lookupTime = Nanoseconds.now - start
     var isRefused = true
-    for (index, target) in targets.enumerated() {
+    for index in targets.indices {
+      let target = targets[(index + number) % targets.count]
       // An address that does not answer leaves time for the others.
       let now = Nanoseconds.now
       let deadline = now + max(0, deadline - now) / Nanoseconds(targets.count - index)
       switch connect(to: target, deadline: deadline, isStopped: isStopped) {
       case .success(let socket):
-        guard case .tls(let host, _, let ca) = address else { return socket }
+        guard address.isEncrypted else { return socket }
         do throws(TLSFailure) {
-          try socket.encrypt(host: host, ca: ca, deadline: deadline, isStopped: isStopped)
+          try socket.encrypt(as: address, deadline: deadline, isStopped: isStopped)
           return socket
         } catch {
-          reason = error.reason
+          (reason, isUntrusted) = (error.reason, error.isUntrusted)
         }
       case .failure(let failure): reason = failure.reason
       }
       if Nanoseconds.now >= deadline { isRefused = false }
     }
     lookup.keep(targets, after: lookupTime, of: deadline - start, isRefused: isRefused)
-    throw .unreachable(address: address, reason: reason)
+    throw isUntrusted
+      ? .untrusted(address: address, reason: reason)
+      : .unreachable(address: address, reason: reason)
   }
 
   /// Reads the bytes that have arrived, as far as they fit.
@@ -159,7 +166,9 @@ extension RedisSocket {
           address: unsafe withUnsafeBytes(of: socketAddress) { unsafe Array($0) }
         )
       ]
-    case .tcp(let host, let port), .tls(let host, let port, _):
+    case .sentinel:
+      throw NameLookup.Failure(reason: "the address of sentinels is not that of a server")
+    case .tcp(let host, let port), .tls(let host, let port, _, _, _):
       // A numeric address needs no lookup.
       if case .success(let targets) = systemLookup(host, port, flags: AI_NUMERICHOST) {
         return targets
@@ -245,13 +254,19 @@ extension RedisSocket {
 
   /// Encrypts the connection, before anything else is sent.
   private func encrypt(
-    host: String,
-    ca: String?,
+    as address: RedisAddress,
     deadline: Nanoseconds,
     isStopped: () -> Bool
   ) throws(TLSFailure) {
     #if TLS
-    let session = try TLSSession(over: descriptor, host: host, ca: ca)
+    guard case .tls(let host, _, let ca, let certificate, let key) = address else { return }
+    let session = try TLSSession(
+      over: descriptor,
+      host: host,
+      ca: ca,
+      certificate: certificate,
+      key: key
+    )
     while let need = try session.handshake() {
       guard !isStopped() else { throw TLSFailure(reason: "the connection is closed") }
       let remaining = deadline - .now

@@ -1,4 +1,6 @@
 /// The reason why a connection could not be encrypted.
 struct TLSFailure: Error {
   let reason: String
+  /// Whether a certificate is the reason, which another attempt does not change.
+  var isUntrusted = false
 }

@@ -44,8 +44,16 @@ final class TLSSession: @unchecked Sendable {
   ///   - descriptor: The socket, which stays the caller's.
   ///   - host: The name or the numeric address that the certificate has to be valid for.
   ///   - ca: A file with the certificates of the trusted authorities, in PEM format; `nil` for those of the system.
+  ///   - certificate: A file with the certificate of the client, followed by those of its authorities, if it has one.
+  ///   - key: A file with the private key of the client; `nil` if it is in the file of the certificate.
   /// - Throws: The reason why there is no encryption.
-  init(over descriptor: Int32, host: String, ca: String?) throws(TLSFailure) {
+  init(
+    over descriptor: Int32,
+    host: String,
+    ca: String?,
+    certificate: String? = nil,
+    key: String? = nil
+  ) throws(TLSFailure) {
     ERR_clear_error()
     let context = try unsafe Owned(unsafe SSL_CTX_new(TLS_client_method())) {
       unsafe SSL_CTX_free($0)
@@ -55,7 +63,8 @@ final class TLSSession: @unchecked Sendable {
     }
     if let ca {
       guard unsafe SSL_CTX_load_verify_locations(context.pointer, ca, nil) == 1 else {
-        throw TLSFailure(reason: "the file \(ca) has no certificates: \(Self.lastError())")
+        let reason = "the file \(ca) has no certificates: \(Self.lastError())"
+        throw TLSFailure(reason: reason, isUntrusted: true)
       }
     } else {
       guard unsafe SSL_CTX_set_default_verify_paths(context.pointer) == 1 else {
@@ -63,6 +72,17 @@ final class TLSSession: @unchecked Sendable {
       }
     }
     unsafe SSL_CTX_set_verify(context.pointer, SSL_VERIFY_PEER, nil)
+    if let certificate {
+      guard unsafe SSL_CTX_use_certificate_chain_file(context.pointer, certificate) == 1 else {
+        let reason = "the file \(certificate) has no certificate: \(Self.lastError())"
+        throw TLSFailure(reason: reason, isUntrusted: true)
+      }
+      let key = key ?? certificate
+      guard unsafe SSL_CTX_use_PrivateKey_file(context.pointer, key, SSL_FILETYPE_PEM) == 1 else {
+        let reason = "the file \(key) has no private key of the certificate: \(Self.lastError())"
+        throw TLSFailure(reason: reason, isUntrusted: true)
+      }
+    }
     let method = try unsafe Owned(unsafe plexus_tls_make_method()) { unsafe BIO_meth_free($0) }
     let session = try unsafe Owned(unsafe SSL_new(context.pointer)) { unsafe SSL_free($0) }
     let parameters = unsafe SSL_get0_param(session.pointer)
@@ -99,15 +119,16 @@ final class TLSSession: @unchecked Sendable {
       default: break
       }
       let verdict = unsafe SSL_get_verify_result(session.pointer)
+      let isUntrusted = verdict != Int(X509_V_OK)
       let reason: String
-      if verdict == Int(X509_V_OK) {
-        reason = "the TLS handshake failed: \(Self.lastError())"
-      } else {
+      if isUntrusted {
         let text = unsafe String(cString: X509_verify_cert_error_string(verdict))
         reason = "the server's certificate was refused: \(text)"
+      } else {
+        reason = "the TLS handshake failed: \(Self.lastError())"
       }
       failure = reason
-      return .failure(TLSFailure(reason: reason))
+      return .failure(TLSFailure(reason: reason, isUntrusted: isUntrusted))
     }
     return try result.get()
   }

@@ -8,7 +8,7 @@ final class EngineCore: Sendable {
     private struct Target: Sendable {
       weak var core: EngineCore?
       /// The events from before there was an engine; `nil` from then on.
-      var early: [RedisConnection.Event]? = []
+      var early: [(event: RedisConnection.Event, connection: Int)]? = []
     }
 
     private let target = Locked(Target())
@@ -23,16 +23,16 @@ final class EngineCore: Sendable {
           return events
         }
         guard !events.isEmpty else { return }
-        for event in events { core.receive(event) }
+        for (event, connection) in events { core.receive(event, on: connection) }
       }
     }
 
-    func receive(_ event: RedisConnection.Event) {
+    func receive(_ event: RedisConnection.Event, on connection: Int) {
       let core = target.withLock { target in
-        target.early?.append(event)
+        target.early?.append((event, connection))
         return target.early == nil ? target.core : nil
       }
-      core?.receive(event)
+      core?.receive(event, on: connection)
     }
   }
 
@@ -43,13 +43,21 @@ final class EngineCore: Sendable {
     var isClosed = false
     /// Whether the server has answered before.
     var hasConnected = false
+    var health = HealthState()
+    /// The time of the last question for the role of a server.
+    var probeTime: Nanoseconds = 0
 
     var all: [RedisSpace] { spaces.values.flatMap(\.self) }
   }
 
+  /// The time between two questions for the role of a server.
+  private static let probePace: Nanoseconds = 1_000_000_000
+
   let connection: RedisConnection
   /// The connection of the clears, if they wait for replicas.
   private let clears: RedisConnection?
+  /// The connection to a sentinel, if the address is one of sentinels.
+  private let watch = Locked<SentinelWatch?>(nil)
   let events: RedisEvents
   let health = CurrentValue(EngineHealth.connecting)
   private let options: RedisOptions
@@ -67,23 +75,23 @@ final class EngineCore: Sendable {
       "The number of replicas that acknowledge a clear must not be negative"
     )
     #if !TLS
-    if case .tls = address { throw RedisConnectionError.noEncryption(address: address) }
+    if address.isEncrypted { throw RedisConnectionError.noEncryption(address: address) }
     #endif
     self.options = options
-    var settings = RedisConnection.Settings(address)
-    settings.user = options.user
-    settings.password = options.password
-    settings.database = options.database
-    settings.commandTimeout = options.commandTimeout
-    settings.outboxBytes = options.outboxBytes
+    var settings = try RedisConnection.Settings(address, options)
+    let router = Router()
     var clearSettings = settings
-    clearSettings.name = "plexus-clears"
-    clears = options.clearReplicas > 0 ? try RedisConnection(clearSettings) { _ in } : nil
+    clearSettings.name += "-clears"
+    let isClearing = options.clearReplicas > 0
+    clears = isClearing ? try RedisConnection(clearSettings) { router.receive($0, on: 1) } : nil
     settings.setup = [RedisCommand("CLIENT", ["TRACKING", "ON", "NOLOOP"])]
     events = RedisEvents(settings, options)
-    let router = Router()
-    connection = try RedisConnection(settings) { router.receive($0) }
+    connection = try RedisConnection(settings) { router.receive($0, on: 0) }
     router.connect(to: self)
+    if let sentinels = settings.sentinels {
+      let new = try SentinelWatch(sentinels, settings) { [weak self] in self?.follow($0) }
+      watch.withLock { $0 = new }
+    }
     let pause = min(options.nearLease, options.fetchLease) / 4
     let heart = Task.detached { [weak self, bell] in
       while !Task.isCancelled {
@@ -139,27 +147,102 @@ final class EngineCore: Sendable {
     }
   }
 
-  /// The state and the load of the connections.
+  /// The state, the load and the numbers of the connections.
   var status: EngineStatus {
     let events = events.status
+    let spaces = state.withLock { $0.all }
+    let hearings = spaces.map(\.hearing)
+    var traffic = connection.traffic
+    var reconnections = max(0, traffic.connections - 1)
+    for other in [clears?.traffic, events.traffic].compactMap(\.self) {
+      reconnections += max(0, other.connections - 1)
+      traffic.add(other)
+    }
+    let beats = hearings.map(\.beat)
+    // One that was never answered has no age.
+    let oldest = beats.contains(nil) ? nil : beats.compactMap(\.self).min()
     return EngineStatus(
       caches: EngineStatus.Connection(connection, health.value),
       events: events.connection,
+      reconnections: reconnections,
+      lastAnsweredBeat: beats.compactMap(\.self).max(),
+      trustAge: oldest.map { $0.duration(to: .now) },
+      registeredNodes: hearings.compactMap(\.nodeCount).max(),
+      owedRemovals: hearings.reduce(0) { $0 + $1.owed.count },
+      timedOutLooks: hearings.reduce(0) { $0 + $1.timedOutLooks },
+      timedOutFills: hearings.reduce(0) { $0 + $1.timedOutFills },
       unconfirmedEvents: events.unconfirmed,
       unacknowledgedEvents: events.unacknowledged,
-      unannouncedEvents: events.unannounced
+      unannouncedEvents: events.unannounced,
+      bytesIn: traffic.bytesIn,
+      bytesOut: traffic.bytesOut,
+      roundTrips: EngineStatus.RoundTrips(traffic),
+      errors: traffic.errors
     )
   }
+
+  /// Waits until the caches' connection is made.
+  ///
+  /// - Throws: The reason why it is not, at once if nothing but a change of the settings helps.
+  func connect(within limit: Duration) async throws {
+    try await withThrowingTaskGroup { group in
+      group.addTask { [self] in
+        for await health in health.subscription(bufferingPolicy: .unbounded) {
+          switch health {
+          case .connected, .degraded: return
+          case .closed: throw RedisEngineError(RedisConnectionError.closed)
+          case .connecting: continue
+          case .isolated:
+            if let failure, !failure.isTemporary { throw RedisEngineError(failure) }
+          }
+        }
+        throw CancellationError()
+      }
+      group.addTask { [self] in
+        try await Task.sleep(for: limit)
+        throw failure.map { RedisEngineError($0) }
+          ?? RedisEngineError(
+            .timedOut,
+            "No connection to the Redis server was made within \(limit)."
+          )
+      }
+      defer { group.cancelAll() }
+      try await group.next()
+    }
+  }
+
+  private var failure: RedisConnectionError? { state.withLock { $0.health.failure } }
 
   // MARK: - Heartbeat
 
   private func beat() async {
+    probe()
     await withTaskGroup { group in
       for space in state.withLock({ $0.isClosed ? [] : $0.all }) {
         // Without an answer, the trust expires.
         group.addTask { try? await space.beat() }
       }
     }
+  }
+
+  /// Asks the servers of connections without a heartbeat for their role.
+  private func probe() {
+    let now = Nanoseconds.now
+    let (isDue, hasSpaces) = state.withLock { state in
+      let isDue = !state.isClosed && now - state.probeTime >= Self.probePace
+      if isDue { state.probeTime = now }
+      return (isDue, !state.spaces.isEmpty)
+    }
+    guard isDue else { return }
+    clears?.probe()
+    watch.withLock { $0 }?.probe()
+    if !hasSpaces { connection.probe() }
+  }
+
+  /// Connects to another master.
+  private func follow(_ master: RedisAddress) {
+    for connection in [connection, clears].compactMap(\.self) { connection.follow(master) }
+    events.follow(master)
   }
 
   /// Releases leases and registrations, and ends the connection.
@@ -174,17 +257,32 @@ final class EngineCore: Sendable {
       for space in spaces { group.addTask { await space.leave() } }
     }
     await events.close()
+    await watch.withLock { $0.take() }?.close()
     await clears?.close()
     await connection.close()
-    health.value = .closed
+    // Requests that wait for other processes continue on their own.
+    for space in spaces { space.loseConnection() }
+    update { $0.close() }
   }
 
   // MARK: - Events
 
-  private func receive(_ event: RedisConnection.Event) {
+  /// Changes the health, and publishes it.
+  private func update(_ change: (inout HealthState) -> Void) {
+    let new = state.withLock { state in
+      let old = state.health.health
+      change(&state.health)
+      return state.health.health == old ? nil : state.health.health
+    }
+    if let new { health.value = new }
+  }
+
+  private func receive(_ event: RedisConnection.Event, on connection: Int) {
+    if case .refusal(let refusal) = event { return update { $0.refuse(refusal, on: connection) } }
+    guard connection == 0 else { return }
     switch event {
     case .connected:
-      health.value = .connected
+      update { $0.connect() }
       let (spaces, isFirst) = state.withLock { state in
         defer { state.hasConnected = true }
         return (state.all, !state.hasConnected)
@@ -195,8 +293,12 @@ final class EngineCore: Sendable {
         space.loseTrack()
       }
     case .disconnected(let error):
-      health.value = .isolated(reason: error.description)
+      update { $0.disconnect(error) }
       for space in state.withLock({ $0.all }) { space.loseConnection() }
+      // The server of the other connections can have been demoted as well.
+      clears?.probe()
+      events.probe()
+    case .refusal: break
     case .push(let elements):
       guard elements.first?.text == "invalidate", elements.count == 2 else { return }
       guard let names = elements[1].elements else {
@@ -222,5 +324,29 @@ final class EngineCore: Sendable {
     for space in state.withLock({ $0.spaces[String(spaceName)] ?? [] }) {
       if let subject = space.tier.names.subject(of: name) { space.hear(subject) }
     }
+  }
+}
+
+extension RedisConnection.Settings {
+  /// - Throws: An error if the address or the name of the client is not valid.
+  init(_ address: RedisAddress, _ options: RedisOptions) throws(RedisConnectionError) {
+    self.init(address)
+    guard options.clientName.utf8.allSatisfy({ (0x21...0x7E).contains($0) }) else {
+      throw .misconfigured(
+        reason: "RedisOptions.clientName must consist of printable ASCII characters without spaces."
+      )
+    }
+    guard options.database >= 0 else {
+      throw .misconfigured(reason: "RedisOptions.database must not be negative.")
+    }
+    if case .sentinel(let name, let addresses) = address {
+      sentinels = try Sentinels(name: name, addresses)
+    }
+    credentials = options.credentials
+    sentinelCredentials = options.sentinelCredentials
+    database = options.database
+    name = options.clientName
+    commandTimeout = options.commandTimeout
+    outboxBytes = options.outboxBytes
   }
 }

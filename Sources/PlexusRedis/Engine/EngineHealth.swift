@@ -4,7 +4,12 @@ public enum EngineHealth: Hashable, Sendable {
   case connecting
   /// The server answers.
   case connected
-  /// The server cannot be reached, for a reason.
+  /// The server answers, but refuses a kind of command, for a reason.
+  ///
+  /// The reason names the command, and the right that is missing. If heartbeats are refused, nothing is shared: each process
+  /// fetches for its current callers. The state ends when a command of the kind succeeds.
+  case degraded(reason: String)
+  /// The server cannot be reached or is not a master, for a reason.
   ///
   /// Copies in memory are used for at most ``RedisOptions/nearLease``. Then each process fetches for its current callers,
   /// and stores nothing. Publishing an event fails unless a connection is restored within ``RedisOptions/eventTimeout``,

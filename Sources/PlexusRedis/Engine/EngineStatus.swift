@@ -1,4 +1,6 @@
-/// A snapshot of the connections of a ``RedisEngine``.
+/// A snapshot of the connections of a ``RedisEngine``, for metrics.
+///
+/// Numbers count from the start of the engine, over all of its connections.
 ///
 /// ## Topics
 ///
@@ -6,11 +8,27 @@
 /// - ``caches``
 /// - ``events``
 /// - ``Connection``
+/// - ``reconnections``
+///
+/// ### Caches
+/// - ``lastAnsweredBeat``
+/// - ``trustAge``
+/// - ``registeredNodes``
+/// - ``owedRemovals``
+/// - ``timedOutLooks``
+/// - ``timedOutFills``
 ///
 /// ### Events
 /// - ``unconfirmedEvents``
 /// - ``unacknowledgedEvents``
 /// - ``unannouncedEvents``
+///
+/// ### Traffic
+/// - ``bytesIn``
+/// - ``bytesOut``
+/// - ``roundTrips``
+/// - ``RoundTrips``
+/// - ``errors``
 public struct EngineStatus: Hashable, Sendable {
   /// The state and the load of a connection.
   public struct Connection: Hashable, Sendable {
@@ -22,10 +40,37 @@ public struct EngineStatus: Hashable, Sendable {
     public let unansweredCommands: Int
   }
 
+  /// The times from commands to their replies.
+  public struct RoundTrips: Hashable, Sendable {
+    /// The number of replies.
+    public let count: Int
+    /// The sum of all times.
+    public let total: Duration
+    /// The longest time.
+    public let longest: Duration
+  }
+
   /// The connection of the caches.
   public let caches: Connection
   /// The connection of the events.
   public let events: Connection
+  /// The number of connections that were replaced.
+  public let reconnections: Int
+  /// The time at which the last heartbeat was sent that a master has answered; `nil` before the first one.
+  public let lastAnsweredBeat: ContinuousClock.Instant?
+  /// The time since the heartbeat by which the copies of the cache that was confirmed longest ago are trusted.
+  ///
+  /// It is `nil` without caches, or before the first answer. Copies are used up to nine tenths of
+  /// ``RedisOptions/nearLease``.
+  public let trustAge: Duration?
+  /// The number of processes that were registered for the caches at the last count; `nil` before it.
+  public let registeredNodes: Int?
+  /// The number of removals that have failed, and that are repeated.
+  public let owedRemovals: Int
+  /// The number of looks that the server did not answer in time.
+  public let timedOutLooks: Int
+  /// The number of values that the server did not confirm in time.
+  public let timedOutFills: Int
   /// The number of events that this process publishes, and that the server has not confirmed.
   public let unconfirmedEvents: Int
   /// The number of events of groups that this process has received, and that are not handled or not acknowledged.
@@ -36,11 +81,29 @@ public struct EngineStatus: Hashable, Sendable {
   ///
   /// The user of the engine has no permission for the channel of their topic. All other connections receive them.
   public let unannouncedEvents: Int
+  /// The number of bytes that were received.
+  public let bytesIn: Int
+  /// The number of bytes that were sent.
+  public let bytesOut: Int
+  /// The times from commands to their replies.
+  public let roundTrips: RoundTrips
+  /// The number of errors of commands and connections by their kind.
+  public let errors: [RedisEngineError.Kind: Int]
 }
 
 extension EngineStatus.Connection {
   init(_ connection: RedisConnection?, _ health: EngineHealth?) {
     let load = connection?.load ?? (commands: 0, bytes: 0)
     self.init(health: health, outboxBytes: load.bytes, unansweredCommands: load.commands)
+  }
+}
+
+extension EngineStatus.RoundTrips {
+  init(_ traffic: TrafficState) {
+    self.init(
+      count: traffic.roundTrips,
+      total: .nanoseconds(traffic.totalTime),
+      longest: .nanoseconds(traffic.longestTime)
+    )
   }
 }

@@ -30,6 +30,20 @@ final class RedisCacher<Value: Codable & Sendable>: SharedCacher {
   func look(
     for wishes: [String: SharedCache.Wish]
   ) async throws -> [String: SharedCache.Finding<Value>] {
+    try await RedisEngineError.translating {
+      do {
+        try await space.hear()
+        return try await find(wishes)
+      } catch let error as RedisConnectionError {
+        if case .timedOut = error { space.note { $0.timedOutLooks += 1 } }
+        throw error
+      }
+    }
+  }
+
+  private func find(
+    _ wishes: [String: SharedCache.Wish]
+  ) async throws -> [String: SharedCache.Finding<Value>] {
     // Most lookups find the entry of one key.
     if wishes.count == 1, let (key, wish) = wishes.first, wish.newerThan == nil {
       if let entry = try await space.tier.read(Tier.Wish(key, wish)),
@@ -210,7 +224,8 @@ final class RedisCacher<Value: Codable & Sendable>: SharedCacher {
       }
     } catch {
       space.lose([lease.key], because: error)
-      throw error
+      if case .timedOut? = error as? RedisConnectionError { space.note { $0.timedOutFills += 1 } }
+      throw RedisEngineError.publicError(error)
     }
   }
 
@@ -246,7 +261,9 @@ final class RedisCacher<Value: Codable & Sendable>: SharedCacher {
     do {
       try await operation()
     } catch let error as TierFailures {
-      throw CacherError(failures: error.errors)
+      throw CacherError(failures: error.errors.mapValues { RedisEngineError.publicError($0) })
+    } catch {
+      throw RedisEngineError.publicError(error)
     }
   }
 
@@ -257,10 +274,21 @@ final class RedisCacher<Value: Codable & Sendable>: SharedCacher {
 
   func remove(_ what: SharedCache.Removal, reach: ClearReach) async throws {
     guard reach != .here else { return }
+    do {
+      try await naming { try await removeFromTier(what, reach: reach) }
+      space.note { $0.owed.succeed(what) }
+    } catch {
+      let failures = (error as? CacherError).map { Set($0.failures.keys) }
+      space.note { $0.owed.fail(what, failures) }
+      throw error
+    }
+  }
+
+  private func removeFromTier(_ what: SharedCache.Removal, reach: ClearReach) async throws {
     switch what {
     case .keys(let keys):
       defer { space.share(.changed(keys)) }
-      try await naming { try await space.tier.remove(keys) }
+      try await space.tier.remove(keys)
     case .tags(let tags):
       defer { space.share(.tagged(tags)) }
       try await space.tier.remove(tags: tags.map(\.name))
@@ -306,7 +334,8 @@ final class RedisCacher<Value: Codable & Sendable>: SharedCacher {
       do {
         try await space.tier.store(values, requiring: epoch)
       } catch let error as TierFailures {
-        failures.merge(error.errors) { first, _ in first }
+        let errors = error.errors.mapValues { RedisEngineError.publicError($0) }
+        failures.merge(errors) { first, _ in first }
       }
     }
     if !failures.isEmpty { throw CacherError(failures: failures) }

@@ -24,6 +24,8 @@ public import Plexus
 ///
 /// ### Creating an engine
 /// - ``init(_:options:)``
+/// - ``init(url:options:)``
+/// - ``connect(within:)``
 ///
 /// ### Caching
 /// - ``cacher(_:space:schema:retention:)``
@@ -35,6 +37,7 @@ public import Plexus
 /// - ``health()``
 /// - ``eventHealth()``
 /// - ``status``
+/// - ``RedisEngineError``
 /// - ``close()``
 public final actor RedisEngine {
   private nonisolated let core: EngineCore
@@ -44,12 +47,75 @@ public final actor RedisEngine {
   /// - Parameters:
   ///   - address: The address of the server.
   ///   - options: The settings.
-  /// - Throws: An error if the process has no thread or file descriptor left, or if the address needs TLS and the trait
-  ///   `TLS` of the package is not enabled.
+  /// - Throws: An error if the process has no thread or file descriptor left; a ``RedisEngineError`` of the kind
+  ///   `configuration` if the address or the name of the client is not valid, or if the address needs TLS and the trait `TLS`
+  ///   of the package is not enabled.
   /// - Precondition: The leases last at least 200 milliseconds, ``RedisOptions/clearReplicas`` is not negative, and
   ///   ``RedisOptions/eventLimit`` is at least 1,000.
   public init(_ address: RedisAddress, options: RedisOptions = RedisOptions()) throws {
-    core = try EngineCore(address, options)
+    do {
+      core = try EngineCore(address, options)
+    } catch {
+      throw RedisEngineError.publicError(error)
+    }
+  }
+
+  /// Creates an engine for the server of a URL, and begins to connect.
+  ///
+  /// | URL | Server |
+  /// |---|---|
+  /// | `redis://user:password@host:6379/2` | over TCP, with the database 2 |
+  /// | `rediss://user:password@host:6380/2` | over TCP with TLS, and the authorities of the system |
+  /// | `unix://user:password@/run/redis.sock?db=2` | through a Unix domain socket |
+  ///
+  /// All parts but the host or the path are optional. Other characters than letters, digits and `-._~` are percent-escaped
+  /// in the user and the password. ``RedisOptions/credentials`` replace the user and the password of the URL, and the
+  /// database of the URL replaces ``RedisOptions/database``.
+  ///
+  /// - Parameters:
+  ///   - url: The URL.
+  ///   - options: The settings.
+  /// - Throws: A ``RedisEngineError`` of the kind `configuration` if the URL is not valid, which does not contain it, and the
+  ///   errors of ``init(_:options:)``.
+  public init(url: String, options: RedisOptions = RedisOptions()) throws {
+    do {
+      let parsed = try RedisURL(url)
+      var options = options
+      if options.credentials == nil, let password = parsed.password {
+        let credentials = RedisCredentials(user: parsed.user, password: password)
+        options.credentials = { credentials }
+      }
+      options.database = parsed.database ?? options.database
+      core = try EngineCore(parsed.address, options)
+    } catch {
+      throw RedisEngineError.publicError(error)
+    }
+  }
+
+  /// Waits until the caches' connection is made, for probes of readiness.
+  ///
+  /// ```swift
+  /// import PlexusRedis
+  ///
+  /// func isReady(_ engine: RedisEngine) async -> Bool {
+  ///   do {
+  ///     try await engine.connect(within: .seconds(1))
+  ///     return true
+  ///   } catch {
+  ///     print(error)
+  ///     return false
+  ///   }
+  /// }
+  /// ```
+  ///
+  /// The engine connects by itself: a call that throws ends nothing.
+  ///
+  /// - Parameter limit: The time to wait.
+  /// - Throws: A ``RedisEngineError``: at once if the server refuses the password, the certificate or the database, or runs in
+  ///   a mode that is not supported, and otherwise the reason of the last attempt after the time is over. A
+  ///   `CancellationError` if the task is cancelled.
+  public nonisolated func connect(within limit: Duration) async throws {
+    try await core.connect(within: limit)
   }
 
   /// Returns the cacher of one cache, whose values are stored as JSON.
@@ -102,7 +168,7 @@ public final actor RedisEngine {
     core.events.health.subscription(bufferingPolicy: .unbounded)
   }
 
-  /// The current state and load of the connections, for monitoring.
+  /// The current state, load and numbers of the connections, for monitoring.
   public nonisolated var status: EngineStatus { core.status }
 
   /// Releases the leases, the registration and the unacknowledged events of this process, and ends its connections.

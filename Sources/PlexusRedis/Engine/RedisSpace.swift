@@ -11,7 +11,21 @@ final class RedisSpace: Sendable {
     var unregisteredUntil: ContinuousClock.Instant?
     var registrations: RegistrationsState<ContinuousClock.Instant>
     /// The time of the last look at all registrations.
-    var swept = ContinuousClock.now
+    var swept: ContinuousClock.Instant?
+    var hearing = Hearing()
+    /// The heartbeat that requests wait for.
+    var hearingAgain: Task<Void, any Error>?
+  }
+
+  /// The numbers of the space for metrics.
+  struct Hearing: Sendable {
+    /// The time at which the last heartbeat was sent that a master has answered.
+    var beat: ContinuousClock.Instant?
+    /// The number of registered nodes at the last look at all registrations.
+    var nodeCount: Int?
+    var timedOutLooks = 0
+    var timedOutFills = 0
+    var owed = OwedRemovalState()
   }
 
   let tier: Tier
@@ -22,7 +36,7 @@ final class RedisSpace: Sendable {
   private static let roundLimit = 8
   private static let pause = Duration.milliseconds(10)
   /// The time between two looks at all registrations.
-  private static let sweepPause = Duration.seconds(60)
+  private static let sweepPause = Duration.seconds(10)
   private let nearLease: Duration
   /// Tells the other schemas of the space in this process about a change, which the server announces to other processes.
   private let tell: @Sendable (SharedCache.Change) -> Void
@@ -95,16 +109,58 @@ final class RedisSpace: Sendable {
 
   // MARK: - Heartbeat
 
+  /// The numbers of the space.
+  var hearing: Hearing { state.withLock { $0.hearing } }
+
+  /// Changes the numbers of the space.
+  func note(_ change: (inout Hearing) -> Void) {
+    state.withLock { change(&$0.hearing) }
+  }
+
+  /// Waits until a master has answered a heartbeat within the near lease.
+  ///
+  /// A server that was demoted still answers plain reads, with values that may have been cleared elsewhere: a clear waits
+  /// only for nodes that are heard.
+  ///
+  /// - Throws: The reason why no master answers.
+  func hear() async throws {
+    let (isHeard, known) = state.withLock { state in
+      let limit = ContinuousClock.now - nearLease * 9 / 10
+      return (state.hearing.beat.map { $0 > limit } ?? false, state.hearingAgain)
+    }
+    guard !isHeard else { return }
+    let task = known ?? beatInTask()
+    try await task.value
+  }
+
+  private func endHearing() {
+    state.withLock { $0.hearingAgain = nil }
+  }
+
+  /// Sends a heartbeat that several requests wait for.
+  private func beatInTask() -> Task<Void, any Error> {
+    state.withLock { state in
+      if let task = state.hearingAgain { return task }
+      let task = Task.detached { [self] in
+        defer { endHearing() }
+        try await beat()
+      }
+      state.hearingAgain = task
+      return task
+    }
+  }
+
   /// Sends a heartbeat to the server, extends the trust by its answer, and renews the leases.
   func beat() async throws {
     // The heartbeat is repeated if the mark has changed: it is acknowledged once older copies are no longer trusted.
     // Even if heartbeats overtake each other, the newest mark is acknowledged in the end.
     for _ in 0..<Self.roundLimit {
       let acknowledged = state.withLock { $0.acknowledged }
-      let sent = trust.now
+      let (sent, time) = (trust.now, ContinuousClock.now)
       let beat = try await tier.beat(acknowledging: acknowledged, trust: nearLease)
-      state.withLock {
-        $0.registrations.note(loss: beat.loss, longestTrust: beat.longestTrust, at: .now)
+      state.withLock { state in
+        state.hearing.beat = time
+        state.registrations.note(loss: beat.loss, longestTrust: beat.longestTrust, at: .now)
       }
       let mark = beat.mark
       if let acknowledged, !mark.isNewer(than: acknowledged) {
@@ -124,11 +180,12 @@ final class RedisSpace: Sendable {
     hurry()
   }
 
-  /// Removes the registrations of nodes that have not been heard of for long.
+  /// Counts the registrations, and removes those of nodes that have not been heard of for long.
   private func sweep() async throws {
     let isDue = state.withLock { state in
-      guard .now - state.swept >= Self.sweepPause else { return false }
-      state.swept = .now
+      let now = ContinuousClock.now
+      guard state.swept.map({ now - $0 >= Self.sweepPause }) ?? true else { return false }
+      state.swept = now
       return true
     }
     guard isDue else { return }
@@ -143,8 +200,15 @@ final class RedisSpace: Sendable {
     _ laggards: (nodes: [Tier.Laggard], loss: String?),
     isComplete: Bool
   ) async throws -> Duration {
-    let report = state.withLock {
-      $0.registrations.note(laggards.nodes, loss: laggards.loss, isComplete: isComplete, at: .now)
+    let report = state.withLock { state in
+      let report = state.registrations.note(
+        laggards.nodes,
+        loss: laggards.loss,
+        isComplete: isComplete,
+        at: .now
+      )
+      if isComplete { state.hearing.nodeCount = laggards.nodes.count - report.ended.count }
+      return report
     }
     try await tier.forget(report.ended, loss: report.endedLoss)
     return report.remaining

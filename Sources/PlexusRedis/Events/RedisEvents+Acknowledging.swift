@@ -41,7 +41,7 @@ extension RedisEvents {
           // The reader has not given it back, because it counted as acknowledged. Without an answer, it is taken over when
           // its time is over.
           try? await postpone(hand.value, of: hand.key)
-          onFailure(error)
+          onFailure(RedisEngineError.publicError(error))
         }
       }
     }
@@ -57,7 +57,7 @@ extension RedisEvents {
       try await track(acknowledge).value
       settle(hand)
     } catch {
-      onFailure(error)
+      onFailure(RedisEngineError.publicError(error))
     }
   }
 

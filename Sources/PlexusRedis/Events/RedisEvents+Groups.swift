@@ -11,7 +11,9 @@ extension RedisEvents {
   ) async throws {
     let hand = hand(at: position, of: TopicNames(topic).stream, group)
     let call = acknowledgement(of: position, in: topic, group, hand)
-    try await track { [self] in try await acknowledge(call) }.value
+    try await RedisEngineError.translating {
+      try await track { [self] in try await acknowledge(call) }.value
+    }
     settle(hand)
   }
 
@@ -31,8 +33,10 @@ extension RedisEvents {
       .number(Int64(limit)), .text(letters.channel),
       .text(hand.map { consumer(of: $0.key) } ?? ""),
     ]
-    _ = try await retrying {
-      try await run(TopicScripts.reject, [stream, letters.stream], arguments)
+    _ = try await RedisEngineError.translating {
+      try await retrying {
+        try await run(TopicScripts.reject, [stream, letters.stream], arguments)
+      }
     }
     settle(hand)
   }

@@ -18,8 +18,10 @@ extension RedisEvents {
       )
       return (outgoing, outbox.begin(outgoing, to: topic))
     }
-    guard let batch else { return try await wait(for: outgoing, to: topic) }
-    return try await sendAlone(batch).get()
+    return try await RedisEngineError.translating {
+      guard let batch else { return try await wait(for: outgoing, to: topic) }
+      return try await sendAlone(batch).get()
+    }
   }
 
   /// Sends a batch of one message.
@@ -110,7 +112,14 @@ extension RedisEvents {
     // The server does not announce the own messages to their sender.
     defer { ring(names.stream) }
     let start = Nanoseconds.now
-    let call = TopicScripts.publish(batch, names, node: node, limit: limit, at: start)
+    let call = TopicScripts.publish(
+      batch,
+      names,
+      node: node,
+      limit: limit,
+      trims: trimsWhenBehind,
+      at: start
+    )
     do {
       let reply = try await run(call, for: batch)
       let (results, first) = try TopicScripts.results(of: batch, in: reply)
@@ -138,14 +147,14 @@ extension RedisEvents {
     // The time limit of the command is that of new messages, and costs no timer.
     if script.isKnown, let first = deadlines.first, first - .now > time / 16 * 15 {
       do {
-        return try await run(script, call.keys, call.arguments)
+        return try await runOnMaster(script, call)
       } catch {
         guard Self.isTemporary(error), .now < last else { throw error }
       }
     }
     return try await withThrowingTaskGroup { group in
       group.addTask { [self] in
-        try await retrying(until: last) { try await run(script, call.keys, call.arguments) }
+        try await retrying(until: last) { try await runOnMaster(script, call) }
       }
       group.addTask { [self] in
         let error = RedisConnectionError.timedOut(command: "EVALSHA", after: timeout)
@@ -164,6 +173,27 @@ extension RedisEvents {
   }
 }
 
+extension RedisEvents {
+  /// Runs the script for a batch, which has the errors of a server that was demoted within its reply.
+  private func runOnMaster(
+    _ script: RedisScript,
+    _ call: RedisScript.Call
+  ) async throws -> RESPValue {
+    let connection = try connection()
+    let reply = try await script.run(on: connection, keys: call.keys, call.arguments)
+    let errors = (reply.elements ?? []).dropFirst().compactMap { element -> RedisError? in
+      // The announcement is not needed.
+      guard let parts = element.elements, parts.count == 2, parts[0].integer != 0,
+        case .error(let error) = parts[1]
+      else { return nil }
+      return error
+    }
+    connection.note(errors, of: script.purpose)
+    if let error = errors.first(where: \.endsConnection) { throw error }
+    return reply
+  }
+}
+
 // MARK: - The script
 
 extension TopicScripts {
@@ -173,6 +203,7 @@ extension TopicScripts {
     _ names: TopicNames,
     node: String,
     limit: Int,
+    trims: Bool = false,
     at start: Nanoseconds
   ) -> RedisScript.Call {
     let latest = batch.latest
@@ -184,7 +215,7 @@ extension TopicScripts {
       .text(names.channel),
       .text(latest.map { isRecent ? "\($0.number % TopicNames.remembered)" : "" } ?? ""),
       .text(latest.map { "\($0.number)" } ?? ""), .text(latest.map { "\($0.position)" } ?? ""),
-      .number(TopicNames.memory / 1_000_000),
+      .number(TopicNames.memory / 1_000_000), trims ? 1 : 0,
     ]
     for message in batch.messages { arguments += [.text(message.header), .data(message.body)] }
     return RedisScript.Call(

@@ -24,6 +24,7 @@ final class RedisEvents: EventLink {
     let unconfirmed: Int
     let unacknowledged: Int
     let unannounced: Int
+    let traffic: TrafficState?
   }
 
   /// The message in progress of a reader of a group.
@@ -66,6 +67,9 @@ final class RedisEvents: EventLink {
     }
   }
 
+  /// The longest time between two questions for the role of the server.
+  private static let longestPace = Duration.seconds(1)
+
   let codec: any LinkCodec = Codec()
   /// The name of this process, which no other has.
   let node = String(UInt64.random(in: .min ... .max), radix: 36)
@@ -74,10 +78,13 @@ final class RedisEvents: EventLink {
   let timeout: Duration
   /// The number of messages that a topic keeps.
   let limit: Int
+  /// Whether a topic removes messages that a group needs rather than to refuse others.
+  let trimsWhenBehind: Bool
   /// The messages that are being published.
   let outbox: Locked<EventOutboxState<Publisher>>
   /// The state of the connection; `nil` before its first use.
   let health = CurrentValue<EngineHealth?>(nil)
+  let healthState = Locked(HealthState())
   /// Held while a connection is made.
   private let making = Locked(())
   let state = Locked(State())
@@ -94,11 +101,12 @@ final class RedisEvents: EventLink {
   init(_ settings: RedisConnection.Settings, _ options: RedisOptions) {
     precondition(options.eventLimit >= 1_000, "The event limit must be at least 1,000 messages")
     var settings = settings
-    settings.name = "plexus-events"
+    settings.name += "-events"
     settings.commandTimeout = options.eventTimeout
     self.settings = settings
     timeout = options.eventTimeout
     limit = options.eventLimit
+    trimsWhenBehind = options.whenGroupIsBehind == .trim
     outbox = Locked(EventOutboxState(limit: settings.outboxBytes))
   }
 
@@ -123,9 +131,10 @@ final class RedisEvents: EventLink {
       guard !isClosed else { throw RedisConnectionError.closed }
       health.value = .connecting
       let new = try RedisConnection(settings) { [weak self] in self?.receive($0) }
-      let heart = Task.detached { [weak self, timeout] in
-        while (try? await Task.sleep(for: timeout)) != nil {
-          guard await self?.beat() != nil else { return }
+      let pace = min(timeout, Self.longestPace)
+      let heart = Task.detached { [weak self] in
+        while (try? await Task.sleep(for: pace)) != nil {
+          guard self?.beat() != nil else { return }
         }
       }
       state.withLock { ($0.connection, $0.heart) = (new, heart) }
@@ -133,12 +142,23 @@ final class RedisEvents: EventLink {
     }
   }
 
-  /// Asks for an answer, so that a connection that was lost without a notice is replaced.
+  /// Asks the server for its role, so that a connection that was lost without a notice is replaced, or one to a server that
+  /// was demoted.
   ///
   /// A reader sends nothing while it waits for an announcement.
-  func beat() async {
+  func beat() {
     guard state.withLock({ $0.isConnected && !$0.bells.isEmpty }) else { return }
-    _ = try? await send(RedisCommand("PING"))
+    probe()
+  }
+
+  /// Asks the server for its role.
+  func probe() {
+    state.withLock { $0.connection }?.probe()
+  }
+
+  /// Connects to another master.
+  func follow(_ master: RedisAddress) {
+    state.withLock { $0.connection }?.follow(master)
   }
 
   /// The state and the load of the link.
@@ -156,7 +176,8 @@ final class RedisEvents: EventLink {
       connection: connection,
       unconfirmed: unconfirmed,
       unacknowledged: held + acknowledged,
-      unannounced: unannounced
+      unannounced: unannounced,
+      traffic: state.withLock { $0.connection }?.traffic
     )
   }
 
@@ -233,13 +254,13 @@ final class RedisEvents: EventLink {
   /// Returns whether an operation can succeed when it is repeated.
   static func isTemporary(_ error: any Error) -> Bool {
     switch error {
-    case let error as RedisConnectionError:
-      switch error {
-      case .unreachable, .lost, .timedOut: true
-      case .noEncryption, .refused, .outboxFull, .waitedTooLong, .closed: false
-      }
+    case let error as RedisConnectionError: error.isTemporary
     case let error as RedisError:
-      ["LOADING", "BUSY", "TRYAGAIN", "MASTERDOWN"].contains(error.code)
+      switch error.kind {
+      case .notMaster: true
+      case .cluster: error.code == "TRYAGAIN"
+      default: ["LOADING", "BUSY"].contains(error.code)
+      }
     default: false
     }
   }
@@ -259,45 +280,10 @@ final class RedisEvents: EventLink {
     for departure in departures.withLock({ Array($0.values) }) { await departure.value }
     let connection = state.withLock { $0.connection.take() }
     await connection?.close()
-    health.value = .closed
+    update { $0.close() }
   }
 
   // MARK: - Reading
-
-  func deliveries(
-    of topic: String,
-    _ mode: LinkMode
-  ) -> AsyncThrowingStream<LinkDelivery, any Error> {
-    switch mode {
-    case .ephemeral:
-      let reader = ChannelReader(self, TopicNames(topic))
-      return AsyncThrowingStream { try await reader.next() }
-    case .everyNode(let position):
-      let reader = StreamReader(self, TopicNames(topic), after: position)
-      return AsyncThrowingStream { try await reader.next() }
-    case .oneNode(let group, let retryAfter, _):
-      let reader = GroupReader(self, TopicNames(topic), group: group, retryAfter: retryAfter)
-      return AsyncThrowingStream { try await reader.next() }
-    case .publishOnly:
-      return AsyncThrowingStream { nil }
-    }
-  }
-
-  func batches(
-    of topic: String,
-    _ mode: LinkMode
-  ) -> AsyncThrowingStream<[LinkDelivery], any Error>? {
-    switch mode {
-    case .ephemeral:
-      let reader = ChannelReader(self, TopicNames(topic))
-      return AsyncThrowingStream { try await reader.nextBatch() }
-    case .everyNode(let position):
-      let reader = StreamReader(self, TopicNames(topic), after: position)
-      return AsyncThrowingStream { try await reader.nextBatch() }
-    case .oneNode, .publishOnly:
-      return nil
-    }
-  }
 
   /// Returns messages of a stream from a position on, the oldest first.
   func range(
@@ -460,48 +446,5 @@ final class RedisEvents: EventLink {
   func ring(_ key: String) {
     let bells = state.withLock { $0.bells[key]?.values.map(\.self) ?? [] }
     for bell in bells { bell.ring() }
-  }
-
-  // MARK: - Events of the connection
-
-  private func receive(_ event: RedisConnection.Event) {
-    switch event {
-    case .connected:
-      // Announcements since the last connection were lost.
-      let bells = state.withLock { state in
-        state.isConnected = true
-        state.generation += 1
-        return state.allBells
-      }
-      health.value = .connected
-      for bell in bells { bell.ring() }
-    case .disconnected(let error):
-      health.value = .isolated(reason: error.description)
-      let (bells, buffers) = state.withLock { state in
-        state.isConnected = false
-        return (state.allBells, state.channels.values.flatMap(\.values))
-      }
-      for buffer in buffers { buffer.break() }
-      for bell in bells { bell.ring() }
-    case .push(let elements):
-      receive(elements)
-    }
-  }
-
-  private func receive(_ push: [RESPValue]) {
-    switch push.first?.text {
-    case "invalidate" where push.count == 2:
-      guard let keys = push[1].elements else {
-        for bell in state.withLock({ $0.allBells }) { bell.ring() }
-        return
-      }
-      for key in keys { ring(key.text ?? "") }
-    case "message" where push.count == 3:
-      guard let channel = push[1].text, let bytes = push[2].bytes else { return }
-      let buffers = state.withLock { $0.channels[channel]?.values.map(\.self) ?? [] }
-      for buffer in buffers { buffer.append(bytes) }
-    default:
-      break
-    }
   }
 }

@@ -109,14 +109,14 @@ enum TopicScripts {
   /// KEYS: stream, numbers of the node.
   ///
   /// ARGV: number of the batch, slot, known epoch, limit, channel; slot, number and first position of an earlier batch that
-  /// the engine remembers unless it has lost it, the slot being empty if there is none; ms for which it remembers; then
-  /// header and body of each message.
+  /// the engine remembers unless it has lost it, the slot being empty if there is none; ms for which it remembers; 1 to remove
+  /// messages that a group needs rather than to refuse others; then header and body of each message.
   ///
   /// Returns the first position, those of the further messages following it, then the number and the error of each message
   /// that was refused; the number is 0 for the announcement, which the stream does not depend on.
   ///
   /// A batch whose number the engine remembers is not appended again. Entries beyond the limit are removed,
-  /// unless a group still needs them: beyond twice the limit, messages are refused.
+  /// unless a group still needs them: beyond twice the limit, messages are refused, or the oldest ones are removed.
   static let publish = RedisScript(
     common + """
       local own, earlier = unpack(redis.call('HMGET', KEYS[2], ARGV[2], ARGV[6]))
@@ -142,7 +142,7 @@ enum TopicScripts {
       end
       local limit = tonumber(ARGV[4])
       local length = redis.call('XLEN', KEYS[1])
-      local count = (#ARGV - 9) / 2
+      local count = (#ARGV - 10) / 2
       local full
       if length + count > limit + limit / 10 then
         local function before(a, b)
@@ -168,10 +168,14 @@ enum TopicScripts {
         full = redis.error_reply('FULL The group ' .. (slowest or '') .. ' is '
           .. length .. ' messages behind. Handle them, or remove the group by XGROUP DESTROY.')
         length = redis.call('XLEN', KEYS[1])
+        if ARGV[10] == '1' and length + count > 2 * limit then
+          redis.call('XTRIM', KEYS[1], 'MAXLEN', math.max(limit, math.floor(limit * 1.9) - count))
+          length = redis.call('XLEN', KEYS[1])
+        end
       end
       local reply, refused, ids, following = {false}, '', {}, nil
       for index = 1, count do
-        local header, body = ARGV[8 + 2 * index], ARGV[9 + 2 * index]
+        local header, body = ARGV[9 + 2 * index], ARGV[10 + 2 * index]
         local id
         if length >= 2 * limit then
           id = full
@@ -194,7 +198,7 @@ enum TopicScripts {
       redis.call('PEXPIRE', KEYS[2], ARGV[9])
       for index = 1, count do
         if ids[index] then
-          local heard = announce(ARGV[5], ids[index], ARGV[8 + 2 * index], ARGV[9 + 2 * index])
+          local heard = announce(ARGV[5], ids[index], ARGV[9 + 2 * index], ARGV[10 + 2 * index])
           if type(heard) == 'table' then reply[#reply + 1] = {0, heard} end
           -- If nothing receives the first one, nothing receives the others.
           if type(heard) == 'table' or heard == 0 then break end

@@ -19,9 +19,12 @@ struct RedisCommand: Sendable {
   let name: String
   /// The bytes to send.
   let encoded: [UInt8]
+  /// The script that it runs, if it runs one.
+  let script: RedisScript?
 
-  init(_ name: String, _ arguments: [Argument] = []) {
+  init(_ name: String, _ arguments: [Argument] = [], running script: RedisScript? = nil) {
     self.name = name
+    self.script = script
     var bytes: [UInt8] = []
     bytes.reserveCapacity(
       arguments.reduce(32 + name.utf8.count) { $0 + $1.byteCount + Self.overhead }
@@ -31,6 +34,9 @@ struct RedisCommand: Sendable {
     for argument in arguments { Self.append(argument, to: &bytes) }
     encoded = bytes
   }
+
+  /// The kind of the command, for a sentence about it.
+  var purpose: String { script?.purpose ?? "\(name) commands" }
 
   /// The usual number of bytes around a word.
   private static let overhead = 8

@@ -35,9 +35,13 @@ final class RedisScript: Sendable {
     var keys: [String]
     var arguments: [RedisCommand.Argument]
 
-    fileprivate func command(_ name: String, _ script: String) -> RedisCommand {
+    fileprivate func command(
+      _ name: String,
+      _ text: String,
+      of script: RedisScript
+    ) -> RedisCommand {
       let keys: [RedisCommand.Argument] = [.number(Int64(keys.count))] + keys.map { .text($0) }
-      return RedisCommand(name, [.text(script)] + keys + arguments)
+      return RedisCommand(name, [.text(text)] + keys + arguments, running: script)
     }
   }
 
@@ -54,26 +58,26 @@ final class RedisScript: Sendable {
     } catch {
       return calls.map { _ in .failure(error) }
     }
-    var results = await connection.send(calls.map { $0.command("EVALSHA", known) })
+    var results = await connection.send(calls.map { $0.command("EVALSHA", known, of: self) })
     // A restarted server has lost its scripts, and has run nothing.
     let unknown = results.indices.filter { index in
       guard case .failure(let error as RedisError) = results[index] else { return false }
       return error.code == "NOSCRIPT"
     }
     guard !unknown.isEmpty else { return results }
-    let replies = await connection.send(unknown.map { calls[$0].command("EVAL", source) })
+    let replies = await connection.send(unknown.map { calls[$0].command("EVAL", source, of: self) })
     for (index, reply) in zip(unknown, replies) { results[index] = reply }
     return results
   }
 
   /// Returns the command for one call that no server refuses because it has lost its scripts.
-  func command(_ call: Call) -> RedisCommand { call.command("EVAL", source) }
+  func command(_ call: Call) -> RedisCommand { call.command("EVAL", source, of: self) }
 
   /// Sends one call without waiting for its result.
   ///
   /// - Returns: `nil` if the digest of the script is not known yet.
   func post(_ call: Call, on connection: RedisConnection) -> ConnectionLoop.Posted? {
-    digest.withLock { $0 }.map { connection.post(call.command("EVALSHA", $0)) }
+    digest.withLock { $0 }.map { connection.post(call.command("EVALSHA", $0, of: self)) }
   }
 
   private func digest(on connection: RedisConnection) async throws -> String {

@@ -44,7 +44,7 @@ import Testing
       switch event {
       case .connected: connected.append(())
       case .disconnected(let error): failures.append(error)
-      case .push: break
+      case .push, .refusal: break
       }
     }
   }

@@ -33,6 +33,7 @@ struct `A connection to Redis` {
       case .connected: changes.append(.connected)
       case .disconnected(let error): changes.append(.disconnected(error))
       case .push(let elements): changes.append(.push(elements))
+      case .refusal: break
       }
     }
   }
@@ -326,7 +327,9 @@ struct `A connection to Redis` {
 
   @Test func `says that its password is wrong, and does not wait`() async throws {
     let server = try RedisServer("--requirepass", "secret")
-    let connection = try connect(to: server.address) { $0.password = "guess" }
+    let connection = try connect(to: server.address) {
+      $0.credentials = { RedisCredentials(password: "guess") }
+    }
     await disconnection { if case .refused = $0 { true } else { false } }
     let error = await #expect(throws: RedisConnectionError.self) {
       try await connection.send(RedisCommand("PING"))
@@ -335,7 +338,7 @@ struct `A connection to Redis` {
     #expect(reply.code == "WRONGPASS")
     #expect(!"\(reply)".contains("guess"))
     let other = try connect(to: server.address) {
-      $0.password = "secret"
+      $0.credentials = { RedisCredentials(password: "secret") }
       $0.database = 3
     }
     await connections(1)
@@ -481,7 +484,7 @@ struct `A connection to Redis` {
         current?.post(RedisCommand("PING")).onResult { result in
           if case .failure(let error) = result { failures.append(error as? RedisConnectionError) }
         }
-      case .push: break
+      case .push, .refusal: break
       }
     }
     connection.withLock { $0 = made }

@@ -199,12 +199,12 @@ struct `A server that breaks its protocol` {
       "+\(number) 1 {\"value\":\"x\"}",
     ] {
       lease.withLock { $0 = reply }
-      await #expect(throws: TierError.self) {
+      await #expect(throws: RedisEngineError.self) {
         try await cacher.look(for: ["k": SharedCache.Wish()])
       }
     }
-    await #expect(throws: TierError.self) { try await cacher.remove(.all, reach: .shared) }
-    await #expect(throws: TierError.self) {
+    await #expect(throws: RedisEngineError.self) { try await cacher.remove(.all, reach: .shared) }
+    await #expect(throws: RedisEngineError.self) {
       try await cacher.remove(.keys(["k"]), reach: .everywhere)
     }
     _ = try? await cacher.look(for: ["k": SharedCache.Wish()])

@@ -582,7 +582,7 @@ struct `Caches over a Redis server` {
       "on >secret +@all ~{values}:2:[^e]* ~{values}:2:epoch ~\(entries)[^7]* ~\(entries)7?*"
     #expect(try RedisShell.run("ACL SETUSER app \(rules)", on: server) == "+OK\r\n")
     var options = RedisOptions()
-    (options.user, options.password) = ("app", "secret")
+    options.credentials = { RedisCredentials(user: "app", password: "secret") }
     options.commandTimeout = .seconds(60)
     let engine = try RedisEngine(server.address, options: options)
     for await health in engine.health() where health == .connected { break }

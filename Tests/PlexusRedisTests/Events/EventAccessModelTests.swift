@@ -27,7 +27,7 @@ struct `The user of the events of an engine` {
 
   private func link(to server: RedisServer) -> RedisEvents {
     var settings = RedisConnection.Settings(server.address)
-    (settings.user, settings.password) = ("events", "secret")
+    settings.credentials = { RedisCredentials(user: "events", password: "secret") }
     settings.setup = [RedisCommand("CLIENT", ["TRACKING", "ON", "NOLOOP"])]
     var options = RedisOptions()
     options.eventTimeout = .seconds(60)
@@ -51,7 +51,7 @@ struct `The user of the events of an engine` {
     _ = try await channel?.next()
     let stream = StreamReader(link, names, after: .start)
     for _ in 0..<3 { _ = try await stream.next() }
-    await link.beat()
+    link.beat()
     // A server that was restarted with older data, which gives the highest epoch to the next message.
     let batch = EventOutboxState<Void>.Batch(
       topic: "orders",

@@ -141,7 +141,9 @@ struct `Events over a server that refuses commands` {
   @Test func `a server that becomes a replica refuses events, and nothing is lost`() async throws {
     let server = try RedisServer()
     await RedisShell.waitUntilReady(server)
-    let (sender, worker) = (try EventNode(server), try EventNode(server))
+    // A server that is no master is tried again until the time is over.
+    func node() throws -> EventNode { try EventNode(server) { $0.eventTimeout = .seconds(2) } }
+    let (sender, worker) = (try node(), try node())
     let (errors, token) = Self.errors(of: worker)
     defer { token.cancel() }
     let gate = Gate()
@@ -151,10 +153,10 @@ struct `Events over a server that refuses commands` {
     try await sender.publish("0", "1")
     await worker.notes.first(1)
     try RedisShell.perform(["REPLICAOF 127.0.0.1 1"], on: server)
-    await Self.expectFailure(of: sender, naming: "READONLY")
+    await Self.expectFailure(of: sender, naming: "not a master")
     gate.open()
-    await errors.wait { $0.contains { $0.hasPrefix("unconfirmed: READONLY") } }
-    await errors.wait { $0.contains { $0.hasPrefix("interrupted: READONLY") } }
+    await errors.wait { $0.contains { $0.hasPrefix("unconfirmed") && $0.contains("master") } }
+    await errors.wait { $0.contains { $0.hasPrefix("interrupted") } }
     try RedisShell.perform(["REPLICAOF NO ONE"], on: server)
     try await sender.publish("2")
     await worker.notes.wait { Set($0) == ["0", "1", "2"] }
@@ -184,7 +186,7 @@ struct `Events over a server that refuses commands` {
     try RedisShell.perform(["CONFIG SET maxmemory 1"], on: server)
     await Self.expectFailure(of: sender, naming: "OOM")
     gate.open()
-    await errors.wait { $0.contains { $0.hasPrefix("unconfirmed: OOM") } }
+    await errors.wait { $0.contains { $0.hasPrefix("unconfirmed") && $0.contains("OOM") } }
     await worker.notes.contains("good")
     // Without a group, a reader cannot begin.
     let late = try EventNode(server)
@@ -208,7 +210,9 @@ struct `Events over a server that refuses commands` {
     await RedisShell.waitUntilReady(server)
     try RedisShell.perform(["ACL SETUSER app on >secret ~* &* +@all -@stream"], on: server)
     let sender = try EventNode(server)
-    let node = try EventNode(server) { ($0.user, $0.password) = ("app", "secret") }
+    let node = try EventNode(server) {
+      $0.credentials = { RedisCredentials(user: "app", password: "secret") }
+    }
     let (errors, token) = Self.errors(of: node)
     defer { token.cancel() }
     await sender.connect(.publishOnly)
@@ -234,7 +238,9 @@ struct `Events over a server that refuses commands` {
     await RedisShell.waitUntilReady(server)
     try RedisShell.perform(["ACL SETUSER app on >secret ~* +@all resetchannels"], on: server)
     func limited() throws -> EventNode {
-      try EventNode(server) { ($0.user, $0.password) = ("app", "secret") }
+      try EventNode(server) {
+        $0.credentials = { RedisCredentials(user: "app", password: "secret") }
+      }
     }
     let (sender, worker) = (try limited(), try limited())
     let (receiver, listener) = (try EventNode(server), try EventNode(server))

@@ -82,7 +82,7 @@ struct `Events over a server that answers wrongly` {
       .oneNode(group: "group", retryAfter: .seconds(1), attempts: 1),
     ]
     let closing = Task {
-      await server.commands.wait { $0.count { $0.words.first == "PING" } > 1 }
+      await server.commands.wait { $0.count { $0.words.first == "HELLO" } > 2 }
       await link.close()
     }
     await withTaskGroup { group in
@@ -116,7 +116,7 @@ struct `Events over a server that answers wrongly` {
     }
     let link = link(to: server)
     var gaps = 0
-    await #expect(throws: RedisError.self) {
+    await #expect(throws: RedisEngineError.self) {
       let mode = LinkMode.oneNode(group: "group", retryAfter: .seconds(1), attempts: 1)
       for try await delivery in link.deliveries(of: "topic", mode) {
         if case .gap = delivery { gaps += 1 }
@@ -156,7 +156,7 @@ struct `Events over a server that answers wrongly` {
       switch event {
       case .connected: changes.append("connected")
       case .disconnected(let error): changes.append("\(error)")
-      case .push: break
+      case .push, .refusal: break
       }
     }
   }

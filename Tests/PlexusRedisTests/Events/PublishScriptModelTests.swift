@@ -147,6 +147,7 @@ extension RedisConnection {
       switch event {
       case .connected: connected.append(())
       case .push(let elements): onPush(elements)
+      case .refusal: break
       case .disconnected: break
       }
     }

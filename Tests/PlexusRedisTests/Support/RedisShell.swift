@@ -78,7 +78,12 @@ enum RedisShell {
   static func waitUntilReady(_ server: RedisServer) async {
     await withCheckedContinuation { continuation in
       Thread.detachNewThread {
-        while (try? run("PING", on: server))?.hasPrefix("+PONG") != true { poll(nil, 0, 5) }
+        while true {
+          // One with a password refuses the command.
+          let reply = (try? run("PING", on: server)) ?? ""
+          if reply.hasPrefix("+PONG") || reply.hasPrefix("-NOAUTH") { break }
+          poll(nil, 0, 5)
+        }
         continuation.resume()
       }
     }

@@ -74,7 +74,7 @@ struct `The user of an engine` {
     replicas: Int = 0
   ) async throws -> (RedisConnection, Tier) {
     var settings = RedisConnection.Settings(server.address)
-    (settings.user, settings.password) = ("cache", "secret")
+    settings.credentials = { RedisCredentials(user: "cache", password: "secret") }
     settings.commandTimeout = .seconds(60)
     settings.setup = [RedisCommand("CLIENT", ["TRACKING", "ON", "NOLOOP"])]
     let ended = Log<Void>()
@@ -134,7 +134,7 @@ struct `The user of an engine` {
     await RedisShell.waitUntilReady(server)
     try prepare(server, try AccessRules.rules(of: "cache"))
     var options = RedisOptions()
-    (options.user, options.password) = ("cache", "secret")
+    options.credentials = { RedisCredentials(user: "cache", password: "secret") }
     options.database = 1
     let engine = try RedisEngine(server.address, options: options)
     for await health in engine.health() {

@@ -32,6 +32,7 @@ struct `A space of the shared tier` {
         switch event {
         case .connected: connected.append(())
         case .push(let elements): pushes.append(elements)
+        case .refusal: break
         case .disconnected: break
         }
       }

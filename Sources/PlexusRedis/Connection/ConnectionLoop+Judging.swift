@@ -1,0 +1,121 @@
+internal import PlexusSupport
+
+// MARK: - The server
+
+extension ConnectionLoop {
+  /// Asks the server for its role, and ends the connection if it is not a master.
+  func probe() {
+    guard let peer = state.withLock({ $0.peer }) else { return }
+    post(RedisCommand("HELLO")).onResult { [weak self] result in
+      guard let self, case .success(let reply) = result,
+        let failure = IntroductionState.failure(of: reply, from: settings.peer, at: peer)
+      else { return }
+      end(because: failure, of: peer)
+    }
+  }
+
+  /// Records errors in a reply, after which the connection may have to end.
+  func note(_ errors: [RedisError], of purpose: String) {
+    guard !errors.isEmpty else { return }
+    for error in errors { note(error, of: purpose, needing: []) }
+    let (socket, verdict) = state.withLock { ($0.socket, $0.verdict) }
+    if verdict != nil { socket?.shutDown() }
+    wake.wake()
+  }
+
+  /// Connects to another master at once, unless it is the present one.
+  func follow(_ master: RedisAddress) {
+    let peer = state.withLock { state -> RedisAddress? in
+      guard state.peer != master else { return nil }
+      state.hurries = true
+      return state.peer
+    }
+    if let peer { end(because: .superseded(address: peer), of: peer) }
+    wake.wake()
+  }
+
+  /// Ends the connection to a server, and begins another one.
+  private func end(because verdict: RedisConnectionError, of peer: RedisAddress) {
+    let socket = state.withLock { state -> RedisSocket? in
+      guard state.peer == peer else { return nil }
+      state.verdict = verdict
+      return state.socket
+    }
+    socket?.shutDown()
+  }
+
+  /// Replaces the credentials of the connection.
+  ///
+  /// - Returns: The time at which the new ones expire.
+  func renew(
+    from source: RedisConnection.Credentials
+  ) async throws -> ContinuousClock.Instant? {
+    let purpose = "the credentials"
+    do {
+      let new = try await source()
+      let words: [RedisCommand.Argument] = [.text(new.user ?? "default"), .text(new.password)]
+      _ = try await send([RedisCommand("AUTH", words)])[0].get()
+      return new.expires
+    } catch let error as RedisError {
+      throw error
+    } catch {
+      let reason = "they failed with \(error)"
+      note(RedisEngineError(.noCredentials(address: settings.address, reason: reason)), of: purpose)
+      throw error
+    }
+  }
+}
+
+// MARK: - Errors of the server
+
+extension ConnectionLoop {
+  /// Records the errors among some replies, and the commands that are no longer refused.
+  func judge(_ replies: [RESPValue], to waits: [Wait?], at now: Nanoseconds) {
+    for (reply, wait) in zip(replies, waits) {
+      let command = wait?.batch.withLock { $0.commands[wait?.index ?? 0] }
+      let purpose = command?.purpose ?? "commands"
+      guard case .error(let error) = reply else {
+        state.withLock { $0.refusals.succeed(purpose, at: now) }
+        continue
+      }
+      note(error, of: purpose, needing: command?.script?.commands ?? [])
+    }
+    reportRefusal()
+  }
+
+  /// Records an error reply, after which the connection may have to end.
+  private func note(_ error: RedisError, of purpose: String, needing commands: [String]) {
+    guard let kind = error.kind else { return }
+    state.withLock { state in
+      state.traffic.fail(kind)
+      if error.endsConnection {
+        if let peer = state.peer {
+          state.verdict = state.verdict ?? .unusable(address: peer, error)
+        }
+      } else {
+        let refusal = RedisEngineError(error, of: purpose, needing: commands)
+        state.refusals.refuse(purpose, refusal, at: .now)
+      }
+    }
+  }
+
+  /// Records that something is refused.
+  private func note(_ error: RedisEngineError, of purpose: String) {
+    state.withLock { state in
+      state.traffic.fail(error.kind)
+      state.refusals.refuse(purpose, error, at: .now)
+    }
+    wake.wake()
+  }
+
+  /// Reports a change of what the server refuses, on the connection's thread.
+  func reportRefusal() {
+    let change = state.withLock { state -> RedisEngineError?? in
+      let current = state.refusals.current
+      guard current != state.reportedRefusal else { return nil }
+      state.reportedRefusal = current
+      return .some(current)
+    }
+    if let change { onEvent(.refusal(change)) }
+  }
+}

@@ -1,0 +1,89 @@
+/// The commands that a connection begins with, and the replies that make it usable.
+///
+/// A connection is used only with a standalone master, or with a sentinel if it asks for the address of a master.
+struct IntroductionState: Sendable {
+  /// The server that a connection is for.
+  enum Peer: Sendable, Hashable {
+    case master, sentinel
+  }
+
+  private let peer: Peer
+  private let address: RedisAddress
+  /// The password, which no error shows.
+  private let secret: String
+  /// The commands that are not answered yet.
+  private(set) var commands: ArraySlice<RedisCommand>
+
+  /// - Parameters:
+  ///   - peer: The server that is expected.
+  ///   - address: Its address.
+  ///   - credentials: The credentials, if the server requires some.
+  ///   - name: The name of the client.
+  ///   - database: The number of the database.
+  ///   - setup: The commands that follow.
+  init(
+    to peer: Peer,
+    at address: RedisAddress,
+    _ credentials: RedisCredentials?,
+    name: String,
+    database: Int = 0,
+    setup: [RedisCommand] = []
+  ) {
+    (self.peer, self.address) = (peer, address)
+    secret = credentials?.password ?? ""
+    var hello: [RedisCommand.Argument] = ["3"]
+    if let credentials {
+      hello += ["AUTH", .text(credentials.user ?? "default"), .text(credentials.password)]
+    }
+    hello += ["SETNAME", .text(name)]
+    var commands = [RedisCommand("HELLO", hello)]
+    if database != 0 { commands.append(RedisCommand("SELECT", [.number(Int64(database))])) }
+    self.commands = (commands + setup)[...]
+  }
+
+  /// Takes the reply to the first command that is not answered.
+  ///
+  /// - Returns: The reason why the connection cannot be used, if there is one.
+  mutating func answer(_ reply: RESPValue) -> RedisConnectionError? {
+    guard let command = commands.popFirst() else {
+      return .unreachable(address: address, reason: "the server sent a reply to no command")
+    }
+    if case .error(let error) = reply {
+      return .refused(address: address, error.hiding(secret))
+    }
+    if command.name == "HELLO" { return Self.failure(of: reply, from: peer, at: address) }
+    guard reply.text == "OK" else { return Self.nonsense(command.name, at: address) }
+    return nil
+  }
+
+  /// The error of a reply that no server gives to a command.
+  static func nonsense(_ command: String, at address: RedisAddress) -> RedisConnectionError {
+    let reason = "the server does not answer \(command) as one that speaks RESP3"
+    return .unreachable(address: address, reason: reason)
+  }
+
+  /// Judges a reply to `HELLO`.
+  ///
+  /// - Returns: The reason why the server cannot be used, if there is one.
+  static func failure(
+    of hello: RESPValue,
+    from peer: Peer,
+    at address: RedisAddress
+  ) -> RedisConnectionError? {
+    guard case .map(let fields) = hello else { return nonsense("HELLO", at: address) }
+    func field(_ name: String) -> RESPValue? {
+      stride(from: 0, to: fields.count - 1, by: 2).first { fields[$0].text == name }
+        .map { fields[$0 + 1] }
+    }
+    guard field("proto")?.integer == 3 else { return nonsense("HELLO", at: address) }
+    let mode = String((field("mode")?.text ?? "unknown").prefix(20))
+    guard mode == (peer == .master ? "standalone" : "sentinel") else {
+      return .unsupported(address: address, mode: mode)
+    }
+    let role = String((field("role")?.text ?? "unknown").prefix(20))
+    guard peer == .sentinel || role == "master" || role == "primary" else {
+      return .notMaster(address: address, role: role)
+    }
+    return nil
+  }
+}

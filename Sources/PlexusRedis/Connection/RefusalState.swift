@@ -1,0 +1,40 @@
+/// The kinds of command that a server refuses, although it is connected.
+///
+/// A refusal ends when a command of the kind succeeds, but not within two seconds of the last one: commands of one kind can
+/// be refused for some keys only.
+struct RefusalState: Sendable {
+  private static let hold: Nanoseconds = 2_000_000_000
+
+  private struct Refusal: Sendable {
+    let purpose: String
+    var error: RedisEngineError
+    var time: Nanoseconds
+  }
+
+  private var refusals: [Refusal] = []
+
+  /// Whether nothing is refused.
+  var isEmpty: Bool { refusals.isEmpty }
+
+  /// The refusal that began first.
+  var current: RedisEngineError? { refusals.first?.error }
+
+  /// Records the refusal of a command.
+  mutating func refuse(_ purpose: String, _ error: RedisEngineError, at now: Nanoseconds) {
+    guard let index = refusals.firstIndex(where: { $0.purpose == purpose }) else {
+      return refusals.append(Refusal(purpose: purpose, error: error, time: now))
+    }
+    refusals[index].error = error
+    refusals[index].time = now
+  }
+
+  /// Records the success of a command.
+  mutating func succeed(_ purpose: String, at now: Nanoseconds) {
+    refusals.removeAll { $0.purpose == purpose && now - $0.time >= Self.hold }
+  }
+
+  /// Forgets the refusals of a connection that has ended.
+  mutating func removeAll() {
+    refusals = []
+  }
+}

@@ -1,0 +1,258 @@
+internal import PlexusSupport
+
+/// The making of connections: the address is resolved for each of them, and the server's role is checked.
+///
+/// It is used by the thread of a connection only.
+struct ServerConnector {
+  /// A connection that was made.
+  struct Connected {
+    let socket: RedisSocket
+    let parser: RESPParser
+    /// The address of the server itself.
+    let address: RedisAddress
+    /// The time at which the credentials expire, if they do.
+    let expires: ContinuousClock.Instant?
+  }
+
+  private let settings: RedisConnection.Settings
+  private let wake: WakePipe
+  private let credentials: Inquiry<RedisCredentials>
+  private let sentinelCredentials: Inquiry<RedisCredentials>
+  /// The lookups of the names in use.
+  private var lookups: [RedisAddress: NameLookup] = [:]
+  /// The number of attempts that have failed in a row.
+  private var failureCount = 0
+
+  init(_ settings: RedisConnection.Settings, _ wake: WakePipe) {
+    self.settings = settings
+    self.wake = wake
+    credentials = Inquiry(wake)
+    sentinelCredentials = Inquiry(wake)
+  }
+
+  /// Connects, and introduces itself.
+  ///
+  /// - Parameter isStopped: Called between waits of at most 100 milliseconds.
+  /// - Returns: The connection to a master, or to a sentinel.
+  /// - Throws: The reason why there is none.
+  mutating func connect(
+    isStopped: () -> Bool
+  ) throws(RedisConnectionError) -> Connected {
+    do throws(RedisConnectionError) {
+      let connected = try attempt(isStopped)
+      failureCount = 0
+      return connected
+    } catch {
+      failureCount += 1
+      throw error
+    }
+  }
+
+  private mutating func attempt(
+    _ isStopped: () -> Bool
+  ) throws(RedisConnectionError) -> Connected {
+    let deadline = Nanoseconds.now + Nanoseconds(settings.connectTimeout)
+    var address = settings.address
+    if let sentinels = settings.sentinels {
+      if settings.peer == .sentinel {
+        address = sentinels.addresses[failureCount % sentinels.addresses.count]
+      } else {
+        address = try askSentinels(sentinels, deadline, isStopped)
+      }
+    }
+    lookups = lookups.filter { known, _ in
+      known == address || settings.sentinels?.addresses.contains(known) ?? false
+    }
+    let isSentinel = settings.peer == .sentinel
+    let known = try ask(
+      isSentinel ? sentinelCredentials : credentials,
+      isSentinel ? settings.sentinelCredentials : settings.credentials,
+      for: address,
+      deadline,
+      isStopped
+    )
+    let socket = try open(address, until: deadline, isStopped)
+    var parser = RESPParser(
+      maximumSize: isSentinel ? SentinelState.largestReply : settings.maximumReplyBytes
+    )
+    let introduction = IntroductionState(
+      to: settings.peer,
+      at: address,
+      known,
+      name: settings.name,
+      database: isSentinel ? 0 : settings.database,
+      setup: settings.setup
+    )
+    try introduce(introduction, on: socket, address, &parser, deadline, isStopped)
+    return Connected(socket: socket, parser: parser, address: address, expires: known?.expires)
+  }
+
+  // MARK: - Sentinels
+
+  /// Asks the sentinels in turn for the address of the master.
+  private mutating func askSentinels(
+    _ sentinels: Sentinels,
+    _ deadline: Nanoseconds,
+    _ isStopped: () -> Bool
+  ) throws(RedisConnectionError) -> RedisAddress {
+    var failures: [RedisConnectionError] = []
+    let order = sentinels.order
+    for (index, sentinel) in order.enumerated() where !isStopped() {
+      let now = Nanoseconds.now
+      // One that does not answer leaves time for the others, and for the master.
+      let share = max(0, deadline - now) / Nanoseconds(order.count - index + 1)
+      do throws(RedisConnectionError) {
+        return try askSentinel(sentinel, sentinels, now + share, isStopped)
+      } catch {
+        failures.append(error)
+      }
+    }
+    // Only if all of them say so, the name or the password is wrong.
+    throw failures.first(where: \.isTemporary) ?? failures.first
+      ?? .unreachable(address: settings.address, reason: "the connection is closed")
+  }
+
+  private mutating func askSentinel(
+    _ sentinel: RedisAddress,
+    _ sentinels: Sentinels,
+    _ deadline: Nanoseconds,
+    _ isStopped: () -> Bool
+  ) throws(RedisConnectionError) -> RedisAddress {
+    let known = try ask(
+      sentinelCredentials,
+      settings.sentinelCredentials,
+      for: sentinel,
+      deadline,
+      isStopped
+    )
+    let socket = try open(sentinel, until: deadline, isStopped)
+    var parser = RESPParser(maximumSize: SentinelState.largestReply)
+    let introduction = IntroductionState(to: .sentinel, at: sentinel, known, name: settings.name)
+    try introduce(introduction, on: socket, sentinel, &parser, deadline, isStopped)
+    let reply = try exchange(
+      sentinels.question,
+      on: socket,
+      sentinel,
+      &parser,
+      deadline,
+      isStopped
+    )
+    return try sentinels.answer(reply, from: sentinel)
+  }
+
+  // MARK: - One server
+
+  /// Asks for credentials.
+  private func ask(
+    _ inquiry: Inquiry<RedisCredentials>,
+    _ source: RedisConnection.Credentials?,
+    for address: RedisAddress,
+    _ deadline: Nanoseconds,
+    _ isStopped: () -> Bool
+  ) throws(RedisConnectionError) -> RedisCredentials? {
+    guard let source else { return nil }
+    do throws(Inquiry<RedisCredentials>.Failure) {
+      return try inquiry.value(until: deadline, of: source, isStopped: isStopped)
+    } catch {
+      throw .noCredentials(address: address, reason: error.reason)
+    }
+  }
+
+  private mutating func open(
+    _ address: RedisAddress,
+    until deadline: Nanoseconds,
+    _ isStopped: () -> Bool
+  ) throws(RedisConnectionError) -> RedisSocket {
+    let lookup = lookups[address] ?? NameLookup(wake, settings.resolve)
+    lookups[address] = lookup
+    return try RedisSocket.connect(
+      to: address,
+      by: lookup,
+      // Of a name with several addresses, only one can be that of the master.
+      beginningWith: failureCount,
+      deadline: deadline,
+      isStopped: isStopped
+    )
+  }
+
+  private func introduce(
+    _ introduction: IntroductionState,
+    on socket: RedisSocket,
+    _ address: RedisAddress,
+    _ parser: inout RESPParser,
+    _ deadline: Nanoseconds,
+    _ isStopped: () -> Bool
+  ) throws(RedisConnectionError) {
+    var introduction = introduction
+    while let command = introduction.commands.first {
+      let reply = try exchange(command, on: socket, address, &parser, deadline, isStopped)
+      if let failure = introduction.answer(reply) { throw failure }
+    }
+  }
+
+  /// Sends one command and waits for its reply, before any other command is sent.
+  private func exchange(
+    _ command: RedisCommand,
+    on socket: RedisSocket,
+    _ address: RedisAddress,
+    _ parser: inout RESPParser,
+    _ deadline: Nanoseconds,
+    _ isStopped: () -> Bool
+  ) throws(RedisConnectionError) -> RESPValue {
+    func failure(_ reason: String) -> RedisConnectionError {
+      // A server refuses a certificate after the handshake.
+      reason.contains("certificate")
+        ? .untrusted(address: address, reason: reason)
+        : .unreachable(address: address, reason: reason)
+    }
+    var sent = 0
+    var buffer = [UInt8](repeating: 0, count: 4096)
+    while true {
+      if sent < command.encoded.count {
+        switch socket.write(command.encoded[sent...]) {
+        case .bytes(let count): sent += count
+        case .wouldBlock: break
+        case .ended(let reason): throw failure(reason)
+        }
+      }
+      switch socket.read(into: &buffer) {
+      case .bytes(let count):
+        parser.append(buffer[..<count])
+        let replies: [RESPValue]
+        do throws(RESPError) {
+          replies = try Self.replies(from: &parser)
+        } catch {
+          throw failure(error.description)
+        }
+        guard let reply = replies.first else { continue }
+        guard replies.count == 1 else {
+          throw IntroductionState.nonsense(command.name, at: address)
+        }
+        return reply
+      case .wouldBlock: break
+      case .ended(let reason): throw failure(reason)
+      }
+      guard !isStopped() else { throw .closed }
+      let remaining = deadline - .now
+      guard remaining > 0 else {
+        throw failure("the server did not answer \(command.name) in time")
+      }
+      var readiness = Readiness()
+      readiness.watch(
+        socket.descriptor,
+        for: sent < command.encoded.count ? [.readable, .writable] : .readable
+      )
+      readiness.wait(milliseconds: Int32(min(remaining / 1_000_000 + 1, 50)))
+    }
+  }
+
+  /// Returns the values that have arrived, without messages.
+  private static func replies(from parser: inout RESPParser) throws(RESPError) -> [RESPValue] {
+    var replies: [RESPValue] = []
+    while let value = try parser.next() {
+      if case .push = value { continue }
+      replies.append(value)
+    }
+    return replies
+  }
+}

@@ -1,0 +1,111 @@
+import Plexus
+import PlexusRedis
+import PlexusTesting
+import TestSupport
+import Testing
+
+@Suite(
+  .fewAtOnce,
+  .enabled(if: RedisServer.executable != nil, "redis-server or valkey-server is not installed")
+)
+struct `Credentials of an engine` {
+  @Test func `are asked for each connection`() async throws {
+    let server = try RedisServer()
+    await RedisShell.waitUntilReady(server)
+    try RedisShell.perform(["ACL SETUSER app on >first ~* &* +@all"], on: server)
+    let password = Guarded("first")
+    let asked = Log<String>()
+    let options = RedisOptions(
+      credentials: {
+        let current = password.withLock { $0 }
+        asked.append(current)
+        return RedisCredentials(user: "app", password: current)
+      },
+      commandTimeout: .seconds(60)
+    )
+    let engine = try RedisEngine(server.address, options: options)
+    try await engine.connect(within: .seconds(60))
+    try RedisShell.perform(["ACL SETUSER app resetpass >second"], on: server)
+    password.withLock { $0 = "second" }
+    try RedisShell.perform(["CLIENT KILL USER app"], on: server)
+    await asked.contains("second")
+    try await engine.connect(within: .seconds(60))
+    #expect(asked.entries.first == "first")
+    await engine.close()
+  }
+
+  @Test func `are replaced on a live connection before they expire`() async throws {
+    let asked = Guarded(0)
+    let server = try AnsweringServer { $0.usual }
+    let options = RedisOptions(
+      credentials: {
+        let number = asked.withLock { asked in
+          asked += 1
+          return asked
+        }
+        return RedisCredentials(
+          user: "app",
+          password: "token \(number)",
+          expires: .now + .milliseconds(200)
+        )
+      },
+      commandTimeout: .seconds(60)
+    )
+    let engine = try RedisEngine(server.address, options: options)
+    await server.commands.wait { $0.contains { $0.words == ["AUTH", "app", "token 3"] } }
+    #expect(server.commands.entries.contains { $0.words == ["AUTH", "app", "token 2"] })
+    #expect(server.connectionCount == 1)
+    await engine.close()
+  }
+
+  @Test func `that fail or do not come are an error, which does not end the attempts`()
+    async throws
+  {
+    struct Away: Error {}
+    let server = try RedisServer()
+    let isAway = Guarded(true)
+    let options = RedisOptions(
+      credentials: {
+        if isAway.withLock({ $0 }) { throw Away() }
+        return RedisCredentials(password: "any")
+      },
+      commandTimeout: .seconds(60)
+    )
+    let engine = try RedisEngine(server.address, options: options)
+    let error = await #expect(throws: RedisEngineError.self) {
+      try await engine.connect(within: .milliseconds(200))
+    }
+    #expect(error?.kind == .authentication)
+    #expect(error?.description.contains("Away") == true)
+    isAway.withLock { $0 = false }
+    await RedisShell.waitUntilReady(server)
+    try RedisShell.perform(["ACL SETUSER default >any"], on: server)
+    try await engine.connect(within: .seconds(60))
+    await engine.close()
+  }
+
+  @Test func `come from a URL, unless the options have some`() async throws {
+    let server = try RedisServer("--requirepass", "p@ss")
+    await RedisShell.waitUntilReady(server)
+    let path = server.socket
+    let named = RedisOptions(commandTimeout: .seconds(60), clientName: "orders")
+    let engine = try RedisEngine(url: "unix://:p%40ss@\(path)?db=3", options: named)
+    try await engine.connect(within: .seconds(60))
+    let connection = try RedisShell.connect(to: server)
+    defer { RedisShell.end(connection) }
+    try RedisShell.send("AUTH p@ss", to: connection)
+    try RedisShell.send("CLIENT LIST", to: connection)
+    let list = RedisShell.receive(from: connection, until: "name=orders")
+    #expect(list.contains("name=orders") && list.contains("db=3"))
+    await engine.close()
+    var options = RedisOptions()
+    options.credentials = { RedisCredentials(password: "p@ss") }
+    let other = try RedisEngine(url: "unix://:wrong@\(path)", options: options)
+    try await other.connect(within: .seconds(60))
+    await other.close()
+    let error = #expect(throws: RedisEngineError.self) {
+      try RedisEngine(url: "redis://:secret@host:x")
+    }
+    #expect(error?.kind == .configuration && error?.description.contains("secret") == false)
+  }
+}

@@ -1,0 +1,198 @@
+import Plexus
+import PlexusRedis
+import PlexusTesting
+import TestSupport
+import Testing
+
+@Suite(
+  .fewAtOnce,
+  .enabled(if: RedisServer.executable != nil, "redis-server or valkey-server is not installed")
+)
+struct `The health of an engine` {
+  private static let entry = CacheEntry(value: "1", storedAt: .zero)
+
+  private func engine(
+    _ server: RedisServer,
+    _ change: (inout RedisOptions) -> Void = { _ in }
+  ) async throws -> RedisEngine {
+    await RedisShell.waitUntilReady(server)
+    var options = RedisOptions(commandTimeout: .seconds(60))
+    change(&options)
+    return try RedisEngine(server.address, options: options)
+  }
+
+  /// Returns the reason why the engine is degraded, once it contains a text.
+  private func degradation(of engine: RedisEngine, _ text: String) async -> String {
+    for await health in engine.health() {
+      if case .degraded(let reason) = health, reason.contains(text) { return reason }
+    }
+    return ""
+  }
+
+  @Test func `is degraded while heartbeats are refused, and names what is missing`() async throws {
+    let server = try RedisServer()
+    await RedisShell.waitUntilReady(server)
+    try RedisShell.perform(["ACL SETUSER app on >secret ~* &* +@all -zadd"], on: server)
+    let engine = try await engine(server) {
+      $0.credentials = { RedisCredentials(user: "app", password: "secret") }
+      $0.nearLease = .milliseconds(200)
+    }
+    let cacher = engine.cacher(String.self, space: "values", schema: "1")
+    let reason = await degradation(of: engine, "heartbeats")
+    #expect(reason.contains("+zadd"))
+    let error = await #expect(throws: RedisEngineError.self) {
+      try await cacher.entry(forKey: "k")
+    }
+    #expect(error?.kind == .permission)
+    #expect(engine.status.errors[.permission, default: 0] > 0)
+    try RedisShell.perform(["ACL SETUSER app +zadd"], on: server)
+    for await health in engine.health() where health == .connected { break }
+    #expect(try await cacher.entry(forKey: "k") == nil)
+    await engine.close()
+  }
+
+  @Test func `is degraded by a server without memory, and recovers`() async throws {
+    let server = try RedisServer()
+    let engine = try await engine(server)
+    let cacher = engine.cacher(String.self, space: "values", schema: "1")
+    try await cacher.store(["k": Self.entry])
+    try RedisShell.perform(["CONFIG SET maxmemory 1"], on: server)
+    await #expect(throws: CacherError.self) { try await cacher.store(["k": Self.entry]) }
+    let reason = await degradation(of: engine, "stores")
+    #expect(reason.contains("OOM") && reason.contains("maxmemory"))
+    try RedisShell.perform(["CONFIG SET maxmemory 0"], on: server)
+    let recovery = Task {
+      while !Task.isCancelled { try? await cacher.store(["k": Self.entry]) }
+    }
+    for await health in engine.health() where health == .connected { break }
+    recovery.cancel()
+    await engine.close()
+  }
+
+  @Test func `publishing that is refused degrades the events`() async throws {
+    let server = try RedisServer()
+    let node = try EventNode(server)
+    await node.connect(.publishOnly)
+    try await node.publish("1")
+    try RedisShell.perform(["CONFIG SET maxmemory 1"], on: server)
+    await #expect(throws: (any Error).self) { try await node.publish("2") }
+    for await health in node.engine.eventHealth() {
+      guard case .degraded(let reason) = health else { continue }
+      #expect(reason.contains("publishing") && reason.contains("OOM"))
+      break
+    }
+    await node.engine.close()
+  }
+
+  @Test func `the end by the owner is no interruption`() async throws {
+    let server = try RedisServer()
+    let node = try EventNode(server)
+    await node.receive(.everyNode())
+    try await node.engine.connect(within: .seconds(60))
+    let states = Recorder(node.engine.health())
+    let events = Recorder(node.engine.eventHealth())
+    await node.engine.close()
+    _ = await states.first(2)
+    _ = await events.first(2)
+    #expect(states.elements == [.connected, .closed])
+    #expect(events.elements == [.connected, .closed])
+    let error = await #expect(throws: RedisEngineError.self) {
+      try await node.engine.connect(within: .seconds(60))
+    }
+    #expect(error?.kind == .closed)
+  }
+
+  @Test func `connecting fails at once if only other settings help`() async throws {
+    let server = try RedisServer("--requirepass", "right")
+    for password in [nil, "wrong"] {
+      let engine = try await engine(server) { options in
+        if let password { options.credentials = { RedisCredentials(password: password) } }
+      }
+      let error = await #expect(throws: RedisEngineError.self) {
+        try await engine.connect(within: .seconds(60))
+      }
+      #expect(error?.kind == .authentication)
+      #expect(error?.description.contains("Check the user and the password") == true)
+      #expect(error?.description.contains("wrong") == false)
+      await engine.close()
+    }
+    let database = try await engine(server) { options in
+      options.credentials = { RedisCredentials(password: "right") }
+      options.database = 99
+    }
+    let error = await #expect(throws: RedisEngineError.self) {
+      try await database.connect(within: .seconds(60))
+    }
+    #expect(error?.kind == .configuration)
+    await database.close()
+    let ports = [try LoopbackSocket(), try LoopbackSocket()].map { "\($0.port)" }
+    let cluster = try RedisServer(
+      options: [
+        "--cluster-enabled", "yes", "--bind", "127.0.0.1", "--port", ports[0], "--cluster-port",
+        ports[1],
+      ]
+    )
+    let node = try await engine(cluster)
+    let mode = await #expect(throws: RedisEngineError.self) {
+      try await node.connect(within: .seconds(60))
+    }
+    #expect(mode?.kind == .cluster)
+    await node.close()
+    let nowhere = try RedisEngine(.unix(path: "/nowhere"))
+    let absence = await #expect(throws: RedisEngineError.self) {
+      try await nowhere.connect(within: .milliseconds(100))
+    }
+    #expect(absence?.kind == .unreachable)
+    await nowhere.close()
+  }
+
+  @Test func `the names of clients and databases are checked`() throws {
+    for options in [RedisOptions(clientName: "a b"), RedisOptions(database: -1)] {
+      let error = #expect(throws: RedisEngineError.self) {
+        try RedisEngine(.unix(path: "/nowhere"), options: options)
+      }
+      #expect(error?.kind == .configuration)
+    }
+  }
+
+  @Test func `the status counts what goes over the connections`() async throws {
+    let server = try RedisServer()
+    let engine = try await engine(server)
+    let cacher = engine.cacher(String.self, space: "values", schema: "1")
+    try await cacher.store(["k": Self.entry])
+    _ = try await cacher.entry(forKey: "k")
+    let status = engine.status
+    #expect(status.bytesIn > 100 && status.bytesOut > 1_000)
+    #expect(status.roundTrips.count >= 3)
+    #expect(status.roundTrips.longest > .zero)
+    #expect(status.roundTrips.total >= status.roundTrips.longest)
+    #expect(status.lastAnsweredBeat != nil)
+    #expect(status.trustAge.map { $0 < .seconds(60) } == true)
+    #expect(status.reconnections == 0 && status.owedRemovals == 0)
+    #expect(status.timedOutLooks == 0 && status.errors.isEmpty)
+    await Failover.poll { engine.status.registeredNodes == 1 }
+    await engine.close()
+  }
+
+  @Test func `the status counts removals that are owed, and what was not answered in time`()
+    async throws
+  {
+    let server = try RedisServer()
+    let engine = try await engine(server) { $0.commandTimeout = .milliseconds(100) }
+    let cacher = engine.cacher(String.self, space: "values", schema: "1")
+    try await cacher.store(["k": Self.entry])
+    _ = try await cacher.entry(forKey: "k")
+    server.suspend()
+    await #expect(throws: RedisEngineError.self) { try await cacher.entry(forKey: "k") }
+    await #expect(throws: (any Error).self) {
+      try await cacher.remove(.keys(["a", "b"]), reach: .shared)
+    }
+    #expect(engine.status.owedRemovals == 2)
+    #expect(engine.status.timedOutLooks == 1)
+    #expect(engine.status.errors[.timedOut, default: 0] >= 1)
+    server.resume()
+    while (try? await cacher.remove(.keys(["a", "b"]), reach: .shared)) == nil {}
+    #expect(engine.status.owedRemovals == 0)
+    await engine.close()
+  }
+}

@@ -1,0 +1,158 @@
+import Plexus
+import PlexusRedis
+import PlexusTesting
+import TestSupport
+import Testing
+
+@Suite(
+  .fewAtOnce,
+  .enabled(if: RedisServer.executable != nil, "redis-server or valkey-server is not installed")
+)
+struct `An engine whose master is that of sentinels` {
+  private static let entry = CacheEntry(value: "1", storedAt: .zero)
+
+  private func engine(
+    _ sentinels: [RedisAddress],
+    name: String = "main",
+    _ change: (inout RedisOptions) -> Void = { _ in }
+  ) throws -> RedisEngine {
+    var options = RedisOptions(commandTimeout: .milliseconds(500))
+    change(&options)
+    return try RedisEngine(.sentinel(name: name, sentinels), options: options)
+  }
+
+  @Test func `follows a failover of the sentinels after the master's crash`() async throws {
+    let servers = try await Failover()
+    let sentinel = try await SentinelServer(of: servers.firstPort)
+    await sentinel.knowsReplica()
+    let closed = RedisAddress.tcp(host: "127.0.0.1", port: try LoopbackSocket().port)
+    // The first sentinel is not there.
+    let engine = try engine([closed, sentinel.address]) { $0.clearReplicas = 0 }
+    try await engine.connect(within: .seconds(60))
+    let cacher = engine.cacher(String.self, space: "values", schema: "1")
+    try await cacher.store(["k": Self.entry])
+    await servers.replicate()
+    let node = try EventNode(at: .sentinel(name: "main", [sentinel.address]))
+    await node.receive(.everyNode())
+    servers.first.kill()
+    await Failover.poll {
+      (try? RedisShell.reply("ROLE", on: servers.second))?.contains("master") == true
+    }
+    let begin = ContinuousClock.now
+    while (try? await cacher.store(["k": Self.entry])) == nil {}
+    let duration = begin.duration(to: .now)
+    print("after a failover of sentinels: \(duration)")
+    #expect(duration < .seconds(5))
+    let sender = try EventNode(servers.second)
+    await sender.connect(.publishOnly)
+    try await sender.publish("after")
+    await node.notes.contains("after")
+    for engine in [engine, node.engine, sender.engine] { await engine.close() }
+  }
+
+  @Test func `follows an announcement although the old master still answers as one`()
+    async throws
+  {
+    let servers = try await Failover()
+    try RedisShell.perform(["REPLICAOF NO ONE"], on: servers.second)
+    let port = Guarded(servers.firstPort)
+    let sentinel = try announcingServer(port)
+    let engine = try engine([sentinel.address])
+    try await engine.connect(within: .seconds(60))
+    let monitor = try await RedisMonitor(servers.second)
+    await sentinel.commands.wait { $0.contains { $0.words.first == "SUBSCRIBE" } }
+    #expect(engine.status.reconnections == 0)
+    port.withLock { $0 = servers.secondPort }
+    sentinel.send(
+      ">3\r\n+message\r\n+\(SentinelChannel.name)\r\n"
+        + "+main 127.0.0.1 \(servers.firstPort) 127.0.0.1 \(servers.secondPort)\r\n"
+    )
+    await monitor.commands(1, with: "\"CLIENT\"", "\"TRACKING\"")
+    await engine.close()
+  }
+
+  private enum SentinelChannel {
+    static let name = "+switch-master"
+  }
+
+  private static let hello = "%2\r\n+proto\r\n:3\r\n+mode\r\n+sentinel\r\n"
+
+  /// A sentinel that gives a port of 127.0.0.1.
+  private func announcingServer(_ port: Guarded<UInt16>) throws -> AnsweringServer {
+    try AnsweringServer { command in
+      switch command.words[0] {
+      case "HELLO": return Self.hello
+      case "SUBSCRIBE": return ">3\r\n+subscribe\r\n+\(SentinelChannel.name)\r\n:1\r\n"
+      case "SENTINEL": return "*2\r\n+127.0.0.1\r\n+\(port.withLock { $0 })\r\n"
+      default: return command.usual
+      }
+    }
+  }
+
+  @Test func `signs in to sentinels with credentials of their own`() async throws {
+    let port = try LoopbackSocket().port
+    let master = try RedisServer("--port", "\(port)", "--bind", "127.0.0.1", "--requirepass", "a")
+    let sentinel = try await SentinelServer(of: port, password: "b")
+    let engine = try engine([sentinel.address]) { options in
+      options.credentials = { RedisCredentials(password: "a") }
+      options.sentinelCredentials = { RedisCredentials(password: "b") }
+    }
+    try await engine.connect(within: .seconds(60))
+    await engine.close()
+    let wrong = try self.engine([sentinel.address]) { options in
+      options.credentials = { RedisCredentials(password: "a") }
+      options.sentinelCredentials = { RedisCredentials(password: "a") }
+    }
+    let error = await #expect(throws: RedisEngineError.self) {
+      try await wrong.connect(within: .seconds(60))
+    }
+    #expect(error?.kind == .authentication)
+    await wrong.close()
+    withExtendedLifetime(master) {}
+  }
+
+  @Test func `an unknown name is an error at once`() async throws {
+    let server = try await Failover()
+    let sentinel = try await SentinelServer(of: server.firstPort)
+    let engine = try engine([sentinel.address], name: "other")
+    let error = await #expect(throws: RedisEngineError.self) {
+      try await engine.connect(within: .seconds(60))
+    }
+    #expect(error?.kind == .configuration)
+    #expect(error?.description.contains("no master with the name other") == true)
+    await engine.close()
+    let master = try self.engine([server.firstAddress])
+    let mode = await #expect(throws: RedisEngineError.self) {
+      try await master.connect(within: .seconds(60))
+    }
+    #expect(mode?.kind == .configuration)
+    await master.close()
+    #expect(throws: RedisEngineError.self) { try self.engine([]) }
+  }
+
+  /// Replies of a sentinel that are no address.
+  static let replies = [
+    "+OK\r\n", "*0\r\n", "*1\r\n+a\r\n", "*3\r\n+a\r\n+1\r\n+b\r\n", "*2\r\n+a\r\n+0\r\n",
+    "*2\r\n+a\r\n+99999\r\n", "*2\r\n+a\r\n:-1\r\n", "*2\r\n+\r\n+1\r\n", "*1000000000\r\n",
+    "$100000\r\n" + String(repeating: "x", count: 100_000) + "\r\n", "-ERR no\r\n", "nonsense\r\n",
+    "*2\r\n+a\r\n+1\r\n*2\r\n+b\r\n+2\r\n",
+  ]
+
+  @Test(arguments: replies)
+  func `a sentinel is not trusted`(reply: String) async throws {
+    let servers = try RedisServer()
+    let hostile = try AnsweringServer { command in
+      switch command.words[0] {
+      case "HELLO": Self.hello
+      case "SENTINEL": reply
+      default: command.usual
+      }
+    }
+    let engine = try engine([hostile.address])
+    await #expect(throws: RedisEngineError.self) {
+      try await engine.connect(within: .milliseconds(200))
+    }
+    await engine.close()
+    withExtendedLifetime(servers) {}
+  }
+}
