@@ -87,7 +87,9 @@ public final class RedisServer: Sendable {
         folder.path,
       ] + options
     shell.process.currentDirectoryURL = folder
-    shell.process.environment = ProcessInfo.processInfo.environment.merging(environment) { $1 }
+    if !environment.isEmpty {
+      shell.process.environment = ProcessInfo.processInfo.environment.merging(environment) { $1 }
+    }
     shell.process.standardInput = shell.input
     shell.process.standardOutput = shell.output
     try ProcessThread.run { [process = shell.process] in try process.run() }

@@ -113,6 +113,7 @@ final class EngineCore: Sendable {
   ///   - name: The name.
   ///   - schema: The schema.
   ///   - retention: The longest time for which entries are kept, if it is not that of the engine.
+  /// - Returns: The space, which is the same for the same name and schema.
   func space(_ name: String, schema: String, retention: Duration? = nil) -> RedisSpace {
     var times = Tier.Times()
     times.lease = options.fetchLease

@@ -48,7 +48,7 @@ where Instant.Duration == Duration, Instant: Sendable {
   ///   - name: The name of the last loss of registrations, if any.
   ///   - isComplete: Whether there are no other nodes.
   ///   - now: The present time.
-  /// - Returns: The nodes that are waited for, and those that are not.
+  /// - Returns: The time to wait, and the nodes that need not be waited for.
   mutating func note(
     _ nodes: [Tier.Laggard],
     loss name: String?,

@@ -19,6 +19,9 @@ struct `Caches over a full server` {
 
   private func fill() throws { try RedisShell.perform(["CONFIG SET maxmemory 1"], on: server) }
 
+  @Sendable
+  private static func tags(of key: String) -> [CacheTag] { [CacheTag(String(key.prefix(1)))] }
+
   private func node(
     nearLease: Duration = .seconds(60)
   ) async throws -> (engine: RedisEngine, map: MultiplexerMap<String, String>) {
@@ -26,11 +29,10 @@ struct `Caches over a full server` {
     options.commandTimeout = .seconds(60)
     options.nearLease = nearLease
     let engine = try RedisEngine(server.address, options: options)
-    let map = MultiplexerMap<String, String>(
-      id: "m",
-      cacher: engine.cacher(space: "s", schema: "1"),
-      tagging: { [CacheTag(String($0.prefix(1)))] }
-    ) { [origin] _ in origin.withLock { $0 } }
+    let cacher = engine.cacher(String.self, space: "s", schema: "1")
+    let map = MultiplexerMap<String, String>(id: "m", cacher: cacher, tagging: Self.tags) {
+      [origin] _ in origin.withLock { $0 }
+    }
     for await health in engine.health() where health == .connected { break }
     return (engine, map)
   }

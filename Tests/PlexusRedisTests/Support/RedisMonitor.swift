@@ -62,7 +62,8 @@ final class RedisMonitor: Sendable {
   func acknowledgements(_ count: Int) async {
     let nodes = Guarded<Set<Substring>>([])
     await wait { line in
-      guard let match = line.firstMatch(of: /"HSET" "\{values\}:2:acks" ("[^"]+") "[^" ]+ [^"]+"/) else {
+      guard let match = line.firstMatch(of: /"HSET" "\{values\}:2:acks" ("[^"]+") "[^" ]+ [^"]+"/)
+      else {
         return false
       }
       return nodes.withLock { nodes in
