@@ -178,11 +178,16 @@ extension ConnectionLoop {
 
   /// Uses a connection until it ends.
   private func use(_ connected: ServerConnector.Connected) -> End {
-    let turn = state.withLock { state in
+    let (turn, isSuperseded) = state.withLock { state -> (PipelineState<Wait>.Turn?, Bool) in
+      // The sentinels have announced another master while the connection was made.
+      guard !state.hurries else { return (nil, true) }
       (state.socket, state.peer) = (connected.socket, connected.address)
       state.lastActivity = .now
       state.traffic.connections += 1
-      return state.pipeline.connect()
+      return (state.pipeline.connect(), false)
+    }
+    guard !isSuperseded else {
+      return End(error: .superseded(address: connected.address), isRefusal: true)
     }
     if let expires = connected.expires, let source = settings.credentials {
       renewal.begin(before: expires) { [weak self] in try await self?.renew(from: source) }

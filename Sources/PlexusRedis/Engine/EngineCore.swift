@@ -226,18 +226,18 @@ final class EngineCore: Sendable {
     }
   }
 
-  /// Asks the servers of connections without a heartbeat for their role.
+  /// Asks the servers for their role, also because a replica can accept the writes of a heartbeat.
   private func probe() {
     let now = Nanoseconds.now
-    let (isDue, hasSpaces) = state.withLock { state in
-      let isDue = !state.isClosed && now - state.probeTime >= Self.probePace
-      if isDue { state.probeTime = now }
-      return (isDue, !state.spaces.isEmpty)
+    let isDue = state.withLock { state in
+      guard !state.isClosed, now - state.probeTime >= Self.probePace else { return false }
+      state.probeTime = now
+      return true
     }
     guard isDue else { return }
+    connection.probe()
     clears?.probe()
     watch.withLock { $0 }?.probe()
-    if !hasSpaces { connection.probe() }
   }
 
   /// Connects to another master.

@@ -143,7 +143,7 @@ final class RedisSpace: Sendable {
       if let task = state.hearingAgain { return task }
       let task = Task.detached { [self] in
         defer { endHearing() }
-        try await beat()
+        _ = try await exchangeMarks()
       }
       state.hearingAgain = task
       return task
@@ -152,6 +152,18 @@ final class RedisSpace: Sendable {
 
   /// Sends a heartbeat to the server, extends the trust by its answer, and renews the leases.
   func beat() async throws {
+    let isSettled = try await exchangeMarks()
+    try await leases.renew()
+    guard !isSettled else { return try await sweep() }
+    // Other nodes clear all the time, or the server gives answers of another one.
+    try await Task.sleep(for: Self.pause)
+    hurry()
+  }
+
+  /// Sends a heartbeat to the server, and extends the trust by its answer.
+  ///
+  /// - Returns: Whether the mark of the server is acknowledged.
+  private func exchangeMarks() async throws -> Bool {
     // The heartbeat is repeated if the mark has changed: it is acknowledged once older copies are no longer trusted.
     // Even if heartbeats overtake each other, the newest mark is acknowledged in the end.
     for _ in 0..<Self.roundLimit {
@@ -159,14 +171,13 @@ final class RedisSpace: Sendable {
       let (sent, time) = (trust.now, ContinuousClock.now)
       let beat = try await tier.beat(acknowledging: acknowledged, trust: nearLease)
       state.withLock { state in
-        state.hearing.beat = time
+        state.hearing.beat = max(state.hearing.beat ?? time, time)
         state.registrations.note(loss: beat.loss, longestTrust: beat.longestTrust, at: .now)
       }
       let mark = beat.mark
       if let acknowledged, !mark.isNewer(than: acknowledged) {
         trust.extend(until: sent.advanced(by: nearLease * 9 / 10))
-        try await leases.renew()
-        return try await sweep()
+        return true
       }
       trust.end()
       announce(.everything)
@@ -174,10 +185,7 @@ final class RedisSpace: Sendable {
         if state.acknowledged.map({ mark.isNewer(than: $0) }) ?? true { state.acknowledged = mark }
       }
     }
-    // Other nodes clear all the time, or the server gives answers of another one.
-    try await leases.renew()
-    try await Task.sleep(for: Self.pause)
-    hurry()
+    return false
   }
 
   /// Counts the registrations, and removes those of nodes that have not been heard of for long.

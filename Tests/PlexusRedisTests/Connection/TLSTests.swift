@@ -113,6 +113,45 @@ struct `Encrypted connections` {
     #expect(refusal.contains("did not answer the TLS handshake in time"), "\(refusal)")
   }
 
+  @Test func `show the certificate of the client to a server that verifies it`() async throws {
+    let server = try TLSServer(.valid, ["--tls-auth-clients", "yes"])
+    func address(_ certificate: String?, _ key: String?) -> RedisAddress {
+      .tls(
+        host: "localhost",
+        port: server.port,
+        ca: server.authority,
+        certificate: certificate,
+        key: key
+      )
+    }
+    let engine = try engine(address(server.certificate, server.key))
+    try await engine.connect(within: .seconds(60))
+    let cacher = engine.cacher(String.self, space: "values", schema: "1")
+    try await cacher.store(["k": CacheEntry(value: "1", storedAt: .zero)])
+    await engine.close()
+    for (certificate, key) in [
+      (nil, nil), ("/none.pem", server.key), (server.certificate, "/none.pem"),
+      (server.certificate, server.authority),
+    ] {
+      let refused = try self.engine(address(certificate, key))
+      let error = await #expect(throws: RedisEngineError.self) {
+        try await refused.connect(within: .seconds(60))
+      }
+      #expect(error?.kind == .certificate, "\(error.map { "\($0)" } ?? "")")
+      await refused.close()
+    }
+  }
+
+  @Test func `that are refused fail at once`() async throws {
+    let server = try TLSServer(.expired)
+    let engine = try engine(.tls(host: "localhost", port: server.port, ca: server.authority))
+    let error = await #expect(throws: RedisEngineError.self) {
+      try await engine.connect(within: .seconds(60))
+    }
+    #expect(error?.kind == .certificate)
+    await engine.close()
+  }
+
   @Test func `refuse an old version of TLS`() async throws {
     let old = try TLSServer(.valid, ["--tls-protocols", "TLSv1.1"])
     let refusal = try await refusal(

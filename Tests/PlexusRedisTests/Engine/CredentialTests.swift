@@ -36,7 +36,7 @@ struct `Credentials of an engine` {
 
   @Test func `are replaced on a live connection before they expire`() async throws {
     let asked = Guarded(0)
-    let server = try AnsweringServer { $0.usual }
+    let server = try AnsweringServer.replying { $0.usual }
     let options = RedisOptions(
       credentials: {
         let number = asked.withLock { asked in

@@ -146,6 +146,18 @@ struct `An engine uses only a master` {
     for engine in [engine, node.engine] { await engine.close() }
   }
 
+  @Test func `a replica that accepts writes is left as well`() async throws {
+    let servers = try await Failover()
+    try RedisShell.perform(["CONFIG SET replica-read-only no"], on: servers.first)
+    let engine = try engine(servers.first.address)
+    try await engine.connect(within: .seconds(60))
+    let cacher = engine.cacher(String.self, space: "values", schema: "1")
+    try await cacher.store(["k": Self.entry])
+    try servers.exchangeRoles()
+    #expect(await health(of: engine) { isIsolated($0, because: "role is replica") } != nil)
+    await engine.close()
+  }
+
   /// Replies after which a server is not used.
   static let replies = [
     "READONLY You can't write against a read only replica.", "MOVED 1 127.0.0.1:1",
@@ -157,7 +169,7 @@ struct `An engine uses only a master` {
   @Test(arguments: replies)
   func `a reply of a server that is no master ends the connection`(reply: String) async throws {
     let isRefusing = Guarded(true)
-    let server = try AnsweringServer { command in
+    let server = try AnsweringServer.replying { command in
       switch command.words[0] {
       case "EVAL", "EVALSHA", "SCRIPT": isRefusing.withLock { $0 } ? "-\(reply)\r\n" : command.usual
       default: command.usual

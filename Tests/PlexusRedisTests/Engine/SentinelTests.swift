@@ -79,7 +79,7 @@ struct `An engine whose master is that of sentinels` {
 
   /// A sentinel that gives a port of 127.0.0.1.
   private func announcingServer(_ port: Guarded<UInt16>) throws -> AnsweringServer {
-    try AnsweringServer { command in
+    try AnsweringServer.replying { command in
       switch command.words[0] {
       case "HELLO": return Self.hello
       case "SUBSCRIBE": return ">3\r\n+subscribe\r\n+\(SentinelChannel.name)\r\n:1\r\n"
@@ -141,7 +141,7 @@ struct `An engine whose master is that of sentinels` {
   @Test(arguments: replies)
   func `a sentinel is not trusted`(reply: String) async throws {
     let servers = try RedisServer()
-    let hostile = try AnsweringServer { command in
+    let hostile = try AnsweringServer.replying { command in
       switch command.words[0] {
       case "HELLO": Self.hello
       case "SENTINEL": reply

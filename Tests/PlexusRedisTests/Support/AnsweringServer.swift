@@ -123,7 +123,7 @@ final class AnsweringServer: Sendable {
   ///   - digest: Returns the digest of a script.
   ///   - answer: Returns the bytes after a command; `nil` for none.
   init(
-    digest: @escaping @Sendable (String) -> String = { _ in "x" },
+    digest: @escaping @Sendable (String) -> String,
     answer: @escaping @Sendable (Command) -> String?
   ) throws {
     let listener = try LoopbackSocket()
@@ -160,5 +160,14 @@ final class AnsweringServer: Sendable {
     shared.state.withLock { state in
       for client in state.clients { _ = RedisShell.send(Array(text.utf8)[...], to: client) }
     }
+  }
+}
+
+extension AnsweringServer {
+  /// Starts a server whose scripts are never run.
+  ///
+  /// - Parameter reply: Returns the bytes after a command.
+  static func replying(_ reply: @escaping @Sendable (Command) -> String) throws -> AnsweringServer {
+    try AnsweringServer(digest: { _ in "x" }, answer: reply)
   }
 }

@@ -61,6 +61,10 @@ final class TLSServer: Sendable {
   /// The certificate of the authority.
   var authority: String { keys.appending(path: "ca.pem").path }
 
+  /// A certificate of the authority, and its key, which a client can use as well.
+  var certificate: String { keys.appending(path: "cert.pem").path }
+  var key: String { keys.appending(path: "key.pem").path }
+
   /// Starts a server.
   ///
   /// - Parameters:
