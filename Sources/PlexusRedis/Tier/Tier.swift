@@ -438,9 +438,10 @@ final class Tier: Sendable {
     return epoch
   }
 
-  /// Records the schemas of the space.
+  /// Records the schemas of the space, unless they are so many that the list is damaged.
   func note(schemas list: String) {
     let found = TierNames.schemas(in: list).filter { $0 != names.schema }
+    guard found.count < 1_000 else { return }
     known.withLock { $0.schemas = [names.schema] + found }
   }
 

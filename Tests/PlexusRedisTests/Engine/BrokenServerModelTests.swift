@@ -37,7 +37,7 @@ struct `A server that breaks its protocol` {
     /// The reply of a server without entries.
     var usual: String {
       switch self {
-      case .hmget: "*6\r\n" + String(repeating: "_\r\n", count: 6)
+      case .hmget: "*5\r\n" + String(repeating: "_\r\n", count: 5)
       case .mget: "*2\r\n$3\r\n1-a\r\n$1\r\n1\r\n"
       case .time: "*2\r\n$4\r\n1000\r\n$1\r\n0\r\n"
       case .load: "+\r\n"
@@ -45,8 +45,9 @@ struct `A server that breaks its protocol` {
       case .fill: "+stored\r\n"
       case .release: ":1\r\n"
       case .renew: "*0\r\n"
-      case .beat, .fence, .remove: "*2\r\n$3\r\n1-a\r\n:1\r\n"
-      case .laggards: ":0\r\n"
+      case .beat: "*4\r\n$3\r\n1-a\r\n:1\r\n+0\r\n:2000\r\n"
+      case .fence, .remove: "*2\r\n$3\r\n1-a\r\n:1\r\n"
+      case .laggards: "*1\r\n+0\r\n"
       case .removeAll: "$3\r\n2-b\r\n"
       }
     }
@@ -98,8 +99,10 @@ struct `A server that breaks its protocol` {
     "*2\r\n:1\r\n:1", "*6\r\n:1\r\n:1\r\n:1\r\n:1\r\n:1\r\n:1", "*2\r\n$3\r\n1-a\r\n*0",
     "*2\r\n$3\r\n1-a\r\n*1\r\n+busy", "*2\r\n$3\r\n1-a\r\n*2\r\n+failed\r\n_",
     "*2\r\n$3\r\n1-a\r\n*3\r\n+granted\r\n:-5\r\n_", "*2\r\n$3\r\n1-a\r\n*3\r\n+granted\r\n+x\r\n_",
-    "*2\r\n$3\r\n1-a\r\n*4\r\n+busy\r\n:1\r\n:0\r\n_",
-    "*2\r\n$3\r\n1-a\r\n*4\r\n+busy\r\n:1\r\n:-9223372036854775808\r\n_",
+    "*2\r\n$3\r\n1-a\r\n*5\r\n+busy\r\n:1\r\n:0\r\n_\r\n:0",
+    "*2\r\n$3\r\n1-a\r\n*5\r\n+busy\r\n:1\r\n:-9223372036854775808\r\n_\r\n:0",
+    "*2\r\n$3\r\n1-a\r\n*5\r\n+busy\r\n:1\r\n:1\r\n_\r\n:-1", "*4\r\n$3\r\n1-a\r\n:1\r\n_\r\n:-1",
+    "+0 a=1 b", "+0" + String(repeating: " a=1", count: 100_000),
     "*2\r\n$3\r\n1-a\r\n$9\r\n1 1 {\"a\":", "*2\r\n$3\r\n1-a\r\n$5\r\n1 1 2",
     "*2\r\n$3\r\n1-a\r\n$3\r\n 1 ", "*2\r\n$22\r\n18446744073709551615-a\r\n:9223372036854775807",
     "*2\r\n$3\r\n1-a\r\n:-1", "-ERR no", "-NOSCRIPT no", "-", "-LOADING the dataset",
@@ -132,9 +135,9 @@ struct `A server that breaks its protocol` {
     let server = try makeServer { purpose, command in
       guard purpose == .look else { return nil }
       // Entry, lease and fetch of each key.
-      let count = (Int(command.words[2]) ?? 2) - 2
+      let count = (Int(command.words[2]) ?? 3) - 3
       let entries = stride(from: 0, to: count, by: 3).map { index in
-        let name = command.words[5 + index].split(separator: ":").last ?? ""
+        let name = command.words[6 + index].split(separator: ":").last ?? ""
         let text = "1 0 {\"value\":\"\(name)\"}"
         return "$\(text.utf8.count)\r\n\(text)\r\n"
       }
@@ -195,7 +198,7 @@ struct `A server that breaks its protocol` {
     let engine = try await connected(to: server)
     let cacher = engine.cacher(String.self, space: "values", schema: "1")
     for reply in [
-      lease.withLock { $0 }, "*4\r\n+busy\r\n:\(number)\r\n:1000\r\n_",
+      lease.withLock { $0 }, "*5\r\n+busy\r\n:\(number)\r\n:1000\r\n_\r\n:0",
       "+\(number) 1 {\"value\":\"x\"}",
     ] {
       lease.withLock { $0 = reply }
@@ -221,7 +224,7 @@ struct `A server that breaks its protocol` {
       if purpose == .renew { renewals.append(()) }
       guard purpose == .beat else { return nil }
       beats.append(())
-      return "*2\r\n$3\r\n1-a\r\n:\(beats.count)\r\n"
+      return "*4\r\n$3\r\n1-a\r\n:\(beats.count)\r\n+0\r\n:2000\r\n"
     }
     let engine = try await connected(to: server)
     let gate = Gate()
@@ -251,7 +254,7 @@ struct `A server that breaks its protocol` {
         return looks
       }
       return count == 1
-        ? "*2\r\n$3\r\n1-a\r\n*4\r\n+busy\r\n:1\r\n:9223372036854775807\r\n_\r\n" : nil
+        ? "*2\r\n$3\r\n1-a\r\n*5\r\n+busy\r\n:1\r\n:9223372036854775807\r\n_\r\n:0\r\n" : nil
     }
     let engine = try await connected(to: server)
     let map = makeMap(engine)
