@@ -51,6 +51,26 @@ struct `The health of an engine` {
     await engine.close()
   }
 
+  @Test func `values of the server count only while heartbeats are answered`() async throws {
+    let server = try RedisServer()
+    await RedisShell.waitUntilReady(server)
+    try RedisShell.perform(["ACL SETUSER app on >secret ~* &* +@all"], on: server)
+    let engine = try await engine(server) {
+      $0.credentials = { RedisCredentials(user: "app", password: "secret") }
+      $0.nearLease = .milliseconds(200)
+    }
+    let cacher = engine.cacher(String.self, space: "values", schema: "1")
+    try await cacher.store(["k": Self.entry])
+    #expect(try await cacher.entry(forKey: "k")?.value == "1")
+    // The server still answers plain reads, as one does that was demoted.
+    try RedisShell.perform(["ACL SETUSER app -zadd"], on: server)
+    while (try? await cacher.entry(forKey: "k")) != nil {}
+    await #expect(throws: RedisEngineError.self) { try await cacher.entry(forKey: "k") }
+    try RedisShell.perform(["ACL SETUSER app +zadd"], on: server)
+    #expect(try await cacher.entry(forKey: "k")?.value == "1")
+    await engine.close()
+  }
+
   @Test func `is degraded by a server without memory, and recovers`() async throws {
     let server = try RedisServer()
     let engine = try await engine(server)
