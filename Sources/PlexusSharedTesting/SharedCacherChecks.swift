@@ -96,7 +96,7 @@ struct Checks: Sendable {
   }
 
   func manyKeys() async throws {
-    let keys = (0..<200).map { "key \($0)" }
+    let keys = (0..<4_096).map { "key \($0)" }
     let wishes = Dictionary(uniqueKeysWithValues: keys.map { ($0, SharedCache.Wish()) })
     let findings = try await a.look(for: wishes)
     try require(Set(findings.keys) == Set(keys), "A look finds something for each key.")
@@ -190,6 +190,8 @@ struct Checks: Sendable {
   }
 
   func failureElsewhere() async throws {
+    try await fill("old", by: a)
+    try await b.outdate(["key"])
     let lease = try await lease(a)
     guard case .busy(let version, _, _) = try await look(b) else {
       return try require(false, "The key is busy.")
@@ -203,6 +205,9 @@ struct Checks: Sendable {
     guard case .failedElsewhere(failure) = try await look(b, "key", { $0.awaited = version }) else {
       return try require(false, "The node that waited gets the failure as it was.")
     }
+    guard case .missing(let previous?) = try await look(b, "key", { $0.takesLease = false }),
+      previous.value == "old"
+    else { return try require(false, "A look that takes no lease finds the fallback.") }
     guard case .granted = try await look(b) else {
       return try require(false, "A node that did not wait fetches.")
     }

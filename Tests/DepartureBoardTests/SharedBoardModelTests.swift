@@ -114,7 +114,7 @@ struct `Several boards over one Redis server` {
     #expect(summary.sum("changes heard") > decided)
     #expect(summary.count("changes unsent") == 0)
     token.cancel()
-    await engine.close()
+    try await engine.close()
   }
 
   @Test func `work without their server`() async throws {

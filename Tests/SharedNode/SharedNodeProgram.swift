@@ -37,7 +37,7 @@ struct SharedNodeProgram {
       guard let command = words.first, command != "close" else { break }
       program.run(command, words.count == 2 ? words[1] : "")
     }
-    await program.engine.close()
+    try await program.engine.close()
   }
 
   private init(_ settings: NodeSettings) throws {

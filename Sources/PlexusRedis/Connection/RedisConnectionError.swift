@@ -77,6 +77,8 @@ enum RedisConnectionError: Error, Hashable, CustomStringConvertible {
       "The Redis server at \(address) is no longer used: \(error)"
     case .superseded(let address):
       "The Redis server at \(address) is no longer used: the sentinels have made another one the master."
+    case .outboxFull(let bytes, _, let limit) where bytes > limit:
+      "\(bytes) bytes are more than the outbox of the connection to the Redis server takes: the limit is \(limit)."
     case .outboxFull(let bytes, let waiting, let limit):
       "\(bytes) bytes do not fit beside \(waiting) that wait to be sent to the Redis server: the limit is \(limit)."
     case .waitedTooLong(let limit):

@@ -58,6 +58,13 @@ final class EngineCore: Sendable {
   private let clears: RedisConnection?
   /// The connection to a sentinel, if the address is one of sentinels.
   private let watch = Locked<SentinelWatch?>(nil)
+  /// The connection of large values, which delay no other command, once there was one.
+  private let values = Locked<RedisConnection?>(nil)
+  private let valueSettings: RedisConnection.Settings
+  /// The bytes of the values that are sent at the same time.
+  let gate: ByteGate
+  /// The large values are sent one after another.
+  let largeGate = ByteGate(capacity: 1)
   let events: RedisEvents
   let health = CurrentValue(EngineHealth.connecting)
   private let options: RedisOptions
@@ -84,6 +91,10 @@ final class EngineCore: Sendable {
     clearSettings.name += "-clears"
     let isClearing = options.clearReplicas > 0
     clears = isClearing ? try RedisConnection(clearSettings) { router.receive($0, on: 1) } : nil
+    var valueSettings = settings
+    valueSettings.name += "-values"
+    self.valueSettings = valueSettings
+    gate = ByteGate(capacity: options.outboxBytes / 4)
     settings.setup = [RedisCommand("CLIENT", ["TRACKING", "ON", "NOLOOP"])]
     events = RedisEvents(settings, options)
     connection = try RedisConnection(settings) { router.receive($0, on: 0) }
@@ -140,6 +151,7 @@ final class EngineCore: Sendable {
         tier,
         nearLease: options.nearLease,
         tell: { [weak self] in self?.tell($0, to: name, except: names) },
+        keeping: options.timeToKeep,
         hurry: { [bell] in bell.ring() }
       )
       state.spaces[name] = known + [space]
@@ -169,7 +181,7 @@ final class EngineCore: Sendable {
       lastAnsweredBeat: beats.compactMap(\.self).max(),
       trustAge: oldest.map { $0.duration(to: .now) },
       registeredNodes: hearings.compactMap(\.nodeCount).max(),
-      owedRemovals: hearings.reduce(0) { $0 + $1.owed.count },
+      owedRemovals: owedRemovals,
       timedOutLooks: hearings.reduce(0) { $0 + $1.timedOutLooks },
       timedOutFills: hearings.reduce(0) { $0 + $1.timedOutFills },
       unconfirmedEvents: events.unconfirmed,
@@ -237,33 +249,61 @@ final class EngineCore: Sendable {
     guard isDue else { return }
     connection.probe()
     clears?.probe()
+    values.withLock { $0 }?.probe()
     watch.withLock { $0 }?.probe()
   }
 
   /// Connects to another master.
   private func follow(_ master: RedisAddress) {
-    for connection in [connection, clears].compactMap(\.self) { connection.follow(master) }
+    for connection in [connection, clears, values.withLock { $0 }].compactMap(\.self) {
+      connection.follow(master)
+    }
     events.follow(master)
   }
 
-  /// Releases leases and registrations, and ends the connection.
-  func close() async {
+  /// The connection of large values.
+  ///
+  /// - Throws: An error if the process has no thread or file descriptor left, or if the engine was closed.
+  func largeValueConnection() throws -> RedisConnection {
+    if let known = values.withLock({ $0 }) { return known }
+    guard !state.withLock({ $0.isClosed }) else { throw RedisConnectionError.closed }
+    let new = try RedisConnection(valueSettings) { _ in }
+    return values.withLock { values in
+      values = values ?? new
+      return values ?? new
+    }
+  }
+
+  /// The number of removals that have failed, and that are repeated.
+  var owedRemovals: Int {
+    state.withLock { $0.all }.reduce(0) { $0 + $1.debts.withLock { $0.removalCount } }
+  }
+
+  /// Repeats the changes that have failed, releases leases and registrations, and ends the connection.
+  ///
+  /// - Throws: The error of a change that has failed again.
+  func close() async throws {
     let (spaces, heart) = state.withLock { state in
       state.isClosed = true
       return (state.all, state.heart)
     }
     heart?.cancel()
     await heart?.value
-    await withTaskGroup { group in
+    let failure = await withTaskGroup { group in
       for space in spaces { group.addTask { await space.leave() } }
+      var failure: (any Error)?
+      for await result in group { failure = failure ?? result }
+      return failure
     }
     await events.close()
     await watch.withLock { $0.take() }?.close()
+    await values.withLock { $0.take() }?.close()
     await clears?.close()
     await connection.close()
     // Requests that wait for other processes continue on their own.
     for space in spaces { space.loseConnection() }
     update { $0.close() }
+    if let failure { throw RedisEngineError.publicError(failure) }
   }
 
   // MARK: - Events

@@ -4,33 +4,51 @@ internal import PlexusSupport
 ///
 /// The server can have a lease of this process whose reply or whose release was lost. It would delay all nodes until it
 /// expires: the next heartbeat releases it.
+///
+/// A heartbeat does not wait for the renewal of many leases, which are renewed when half of their time is over.
 final class LeaseRenewal: Sendable {
   private struct State: Sendable {
-    var held: Set<TierLease> = []
+    /// The leases, and the times from which they are renewed if there are many.
+    var held: [TierLease: ContinuousClock.Instant] = [:]
+    var isRenewing = false
     /// The number of looks in progress for each key, whose leases are not known yet.
     var looks: [String: Int] = [:]
     /// The keys of leases that can have been lost.
     var lost: Set<String> = []
+
+    mutating func end(_ leases: [TierLease]) {
+      for lease in leases { held[lease] = nil }
+    }
   }
 
   /// The number of keys beyond which lost leases expire by themselves.
   private static let lostLimit = 4_096
+  /// The number of leases beyond which a heartbeat does not wait for their renewal.
+  private static let inlineLimit = 256
 
   private let tier: Tier
+  private let time: Duration
   private let state = Locked(State())
 
-  init(_ tier: Tier) {
+  /// - Parameters:
+  ///   - tier: The tier.
+  ///   - time: The time for which a lease lasts.
+  init(_ tier: Tier, lasting time: Duration) {
     self.tier = tier
+    self.time = time
   }
 
   /// Renews leases from now on.
   func begin(_ added: [TierLease]) {
-    state.withLock { $0.held.formUnion(added) }
+    let due = ContinuousClock.now + time / 2
+    state.withLock { state in
+      for lease in added { state.held[lease] = due }
+    }
   }
 
   /// Ends the renewal of leases.
   func end(_ removed: [TierLease]) {
-    state.withLock { $0.held.subtract(removed) }
+    state.withLock { $0.end(removed) }
   }
 
   /// Records that a look can obtain the leases of some keys.
@@ -61,12 +79,38 @@ final class LeaseRenewal: Sendable {
   ///
   /// Leases that another node has taken over are not renewed again.
   func renew() async throws {
-    let current = state.withLock { Array($0.held) }
-    if !current.isEmpty {
-      let ended = try await tier.renew(current)
-      state.withLock { $0.held.subtract(ended) }
+    let due = state.withLock { state -> [TierLease] in
+      guard !state.isRenewing else { return [] }
+      let now = ContinuousClock.now
+      let isShort = state.held.count <= Self.inlineLimit
+      // Those that end first come first.
+      let due = state.held.filter { isShort || $0.value <= now }
+        .sorted { $0.value < $1.value }.map(\.key)
+      state.isRenewing = !due.isEmpty
+      return due
+    }
+    if due.count > Self.inlineLimit {
+      Task.detached { [self] in try? await renew(due) }
+    } else if !due.isEmpty {
+      try await renew(due)
     }
     try await releaseLost()
+  }
+
+  private func renew(_ due: [TierLease]) async throws {
+    defer { state.withLock { $0.isRenewing = false } }
+    // In parts, so that the time of each counts from its own renewal.
+    for start in stride(from: 0, to: due.count, by: Self.inlineLimit) {
+      let part = state.withLock { state in
+        due[start...].prefix(Self.inlineLimit).filter { state.held[$0] != nil }
+      }
+      let next = ContinuousClock.now + time / 2
+      let ended = try await tier.renew(part)
+      state.withLock { state in
+        for lease in part where state.held[lease] != nil { state.held[lease] = next }
+        state.end(ended)
+      }
+    }
   }
 
   private func releaseLost() async throws {
@@ -77,7 +121,7 @@ final class LeaseRenewal: Sendable {
       // A look in progress can have obtained the lease that was found.
       let settled = lost.filter { state.looks[$0] == nil }
       state.lost.subtract(settled)
-      return found.filter { settled.contains($0.key) && !state.held.contains($0) }
+      return found.filter { settled.contains($0.key) && state.held[$0] == nil }
     }
     do {
       try await tier.release(unknown, because: nil)
@@ -90,8 +134,8 @@ final class LeaseRenewal: Sendable {
   /// Ends the renewal of all leases, and releases them.
   func releaseAll() async {
     let released = state.withLock { state in
-      defer { state.held = [] }
-      return Array(state.held)
+      defer { state.held = [:] }
+      return Array(state.held.keys)
     }
     try? await tier.release(released, because: nil)
   }

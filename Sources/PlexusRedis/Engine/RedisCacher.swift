@@ -8,7 +8,12 @@ final class RedisCacher<Value: Codable & Sendable>: SharedCacher {
     let description: String
     let isConnectivityFailure: Bool
     let isOriginFailure: Bool
+    /// The size of the value that the server did not take: the nodes that have waited for it fetch by themselves.
+    var refusedSize: Int?
   }
+
+  /// The size from which a value is sent over a connection of its own, so that it delays no other command.
+  private static var largeSize: Int { 128 << 10 }
 
   /// Keeps the connection.
   private let core: EngineCore
@@ -127,12 +132,26 @@ final class RedisCacher<Value: Codable & Sendable>: SharedCacher {
           search.rest[wish.key] = nil
           if wish.takesLease { space.lose([wish.key], because: error) }
         case .success(let finding):
-          note(finding, for: wish.key, in: &search)
+          if isRefusal(finding, of: wish.key) {
+            search.rest[wish.key] = nil
+          } else {
+            note(finding, for: wish.key, in: &search)
+          }
         }
       }
       space.leases.endLook(for: wanted)
     }
     return search
+  }
+
+  /// Returns whether another node has fetched a value that the server did not take.
+  private func isRefusal(_ finding: TierFinding, of key: String) -> Bool {
+    guard case .failedElsewhere(let payload) = finding,
+      let failure = try? RedisCoding.decoder.decode(FailurePayload.self, from: Data(payload)),
+      let size = failure.refusedSize
+    else { return false }
+    _ = space.refuse(key, size: size)
+    return true
   }
 
   /// Notes a finding, or that only a newer entry will do, if it cannot be decoded.
@@ -209,24 +228,91 @@ final class RedisCacher<Value: Codable & Sendable>: SharedCacher {
     let lease = TierLease(lease)
     // Regardless of the result, the lease is no longer used.
     defer { space.leases.end([lease]) }
-    let tags = entry.tags.map(\.name)
     do {
-      let fill = try await space.tier.fill(
-        try payload(entry),
-        under: lease,
-        tags: tags,
-        lifetime: entry.usableTime
-      )
-      switch fill {
-      case .stored: return .stored
-      case .cleared: return .cleared
-      case .superseded: return .superseded
+      let payload = try payload(entry)
+      guard !space.refuses(lease.key, size: payload.count) else {
+        try await release(lease, refusing: payload.count)
+        return .refused(nil)
+      }
+      switch try await send(payload, under: lease, entry) {
+      case .success(.stored): return .stored
+      case .success(.cleared): return .cleared
+      case .success(.superseded): return .superseded
+      case .failure(let refusal):
+        try await release(lease, refusing: payload.count)
+        let isNew = space.refuse(lease.key, size: payload.count)
+        return .refused(isNew ? SharedCache.Failure(refusal) : nil)
       }
     } catch {
       space.lose([lease.key], because: error)
       if case .timedOut? = error as? RedisConnectionError { space.note { $0.timedOutFills += 1 } }
       throw RedisEngineError.publicError(error)
     }
+  }
+
+  /// A reason why the server does not take a value.
+  private struct Refusal: Error, CustomStringConvertible {
+    let description: String
+  }
+
+  /// Sends a value.
+  ///
+  /// - Returns: Whether it was stored; the reason if it is too large, or too slow for the time of a command.
+  /// - Throws: Another error of the connection.
+  private func send(
+    _ payload: [UInt8],
+    under lease: TierLease,
+    _ entry: CacheEntry<Value>
+  ) async throws -> Result<TierFill, Refusal> {
+    let tags = entry.tags.map(\.name)
+    let lifetime = entry.usableTime
+    guard payload.count > Self.largeSize else {
+      return try await core.gate.run(payload.count) {
+        .success(
+          try await space.tier.fill(payload, under: lease, tags: tags, lifetime: lifetime)
+        )
+      }
+    }
+    return try await core.largeGate.run(payload.count) {
+      let connection = try core.largeValueConnection()
+      // Otherwise, the time for connecting would count for the value.
+      _ = try await connection.send(RedisCommand("PING"))
+      do {
+        let fill = try await space.fill(lease.key, as: lease.version) {
+          try await space.tier.fill(
+            payload,
+            under: lease,
+            tags: tags,
+            lifetime: lifetime,
+            on: connection
+          )
+        }
+        return .success(fill)
+      } catch let error as RedisConnectionError {
+        switch error {
+        case .outboxFull(let bytes, _, let limit) where bytes > limit:
+          return .failure(Refusal(description: error.description))
+        case .timedOut, .lost:
+          // A server that does not answer at all is no reason to give up a value.
+          guard try await space.tier.answers() else { throw error }
+          return .failure(Refusal(description: TierError.tooSlow(bytes: payload.count).description))
+        default: throw error
+        }
+      }
+    }
+  }
+
+  /// Releases the lease of a value that the server does not take.
+  private func release(_ lease: TierLease, refusing size: Int) async throws {
+    let payload = try RedisCoding.encoder.encode(
+      FailurePayload(
+        description: "A value of \(size) bytes is not stored.",
+        isConnectivityFailure: false,
+        isOriginFailure: true,
+        refusedSize: size
+      )
+    )
+    try await space.tier.release([lease], because: [UInt8](payload))
   }
 
   func release(_ leases: [SharedCache.Lease], because failure: SharedCache.Failure?) async {
@@ -269,31 +355,28 @@ final class RedisCacher<Value: Codable & Sendable>: SharedCacher {
 
   func outdate(_ keys: Set<String>) async throws {
     defer { space.share(.changed(keys)) }
-    try await naming { try await space.tier.outdate(keys) }
+    try await naming {
+      try await space.owing(keys.map { .outdated($0) }) { try await space.tier.outdate(keys) }
+    }
   }
 
   func remove(_ what: SharedCache.Removal, reach: ClearReach) async throws {
     guard reach != .here else { return }
-    do {
-      try await naming { try await removeFromTier(what, reach: reach) }
-      space.note { $0.owed.succeed(what) }
-    } catch {
-      let failures = (error as? CacherError).map { Set($0.failures.keys) }
-      space.note { $0.owed.fail(what, failures) }
-      throw error
-    }
+    try await naming { try await removeFromTier(what, reach: reach) }
   }
 
   private func removeFromTier(_ what: SharedCache.Removal, reach: ClearReach) async throws {
     switch what {
     case .keys(let keys):
       defer { space.share(.changed(keys)) }
-      try await space.tier.remove(keys)
+      try await space.owing(keys.map { .key($0) }) { try await space.tier.remove(keys) }
     case .tags(let tags):
       defer { space.share(.tagged(tags)) }
-      try await space.tier.remove(tags: tags.map(\.name))
+      try await space.owing(tags.map { .tag($0.name) }) {
+        try await space.tier.remove(tags: tags.map(\.name))
+      }
     case .all:
-      let epoch = try await removeEverything()
+      let epoch = try await space.owing([.everything]) { try await removeEverything() }
       if reach == .everywhere {
         try await space.waitForAcknowledgements(of: TierMark(epoch: epoch))
       }
@@ -314,31 +397,81 @@ final class RedisCacher<Value: Codable & Sendable>: SharedCacher {
 
   func store(_ entries: [String: CacheEntry<Value>]) async throws {
     defer { space.share(.changed(Set(entries.keys))) }
-    var values: [UInt64?: [Tier.Stored]] = [:]
+    var parts: [UInt64?: [[Tier.Stored]]] = [:]
+    var room: [UInt64?: Int] = [:]
     var failures: [String: any Error] = [:]
     for (key, entry) in entries {
       do {
         let payload = try payload(entry)
-        let value = Tier.Stored(
+        let item = Tier.Stored(
           key: key,
           payload: payload,
           tags: entry.tags.map(\.name),
           lifetime: entry.usableTime
         )
-        values[entry.generation?.number, default: []].append(value)
+        let epoch = entry.generation?.number
+        if payload.count > Self.largeSize {
+          try await store([item], requiring: epoch, isLarge: true)
+          continue
+        }
+        var group = parts[epoch]?.popLast() ?? []
+        if room[epoch] ?? 0 < payload.count {
+          if !group.isEmpty { parts[epoch, default: []].append(group) }
+          (group, room[epoch]) = ([], Self.storeSize)
+        }
+        group.append(item)
+        room[epoch, default: 0] -= payload.count
+        parts[epoch, default: []].append(group)
       } catch {
-        failures[key] = error
+        failures[key] = (error as? TierFailures)?.errors[key] ?? error
       }
     }
-    for (epoch, values) in values {
-      do {
-        try await space.tier.store(values, requiring: epoch)
-      } catch let error as TierFailures {
-        let errors = error.errors.mapValues { RedisEngineError.publicError($0) }
-        failures.merge(errors) { first, _ in first }
+    for (epoch, parts) in parts {
+      for part in parts {
+        do {
+          try await store(part, requiring: epoch, isLarge: false)
+        } catch let error as TierFailures {
+          failures.merge(error.errors.mapValues { RedisEngineError.publicError($0) }) { first, _ in
+            first
+          }
+        }
       }
     }
     if !failures.isEmpty { throw CacherError(failures: failures) }
+  }
+
+  /// The number of bytes of values that are stored together.
+  private static var storeSize: Int { 1 << 20 }
+
+  /// Stores values whose removals are settled by that.
+  ///
+  /// A large value that the server does not take replaces the entry of its key by none: that one is older.
+  private func store(
+    _ items: [Tier.Stored],
+    requiring epoch: UInt64?,
+    isLarge: Bool
+  ) async throws {
+    let (key, size) = (items[0].key, items[0].payload.count)
+    if isLarge, space.refuses(key, size: size) { return try await space.tier.remove([key]) }
+    do {
+      try await (isLarge ? core.largeGate : core.gate).run(size) {
+        let connection = isLarge ? try core.largeValueConnection() : nil
+        _ = try await connection?.send(RedisCommand("PING"))
+        try await space.storing(items.map(\.key)) {
+          try await space.tier.store(items, requiring: epoch, on: connection)
+        }
+      }
+    } catch let error as TierFailures where isLarge {
+      guard let reason = error.errors[key] as? RedisConnectionError else { throw error }
+      switch reason {
+      case .outboxFull(let bytes, _, let limit) where bytes > limit:
+        _ = space.refuse(key, size: size)
+      case .timedOut, .lost:
+        if (try? await space.tier.answers()) == true { _ = space.refuse(key, size: size) }
+      default: break
+      }
+      throw error
+    }
   }
 }
 

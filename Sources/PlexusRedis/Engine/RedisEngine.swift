@@ -171,12 +171,16 @@ public final actor RedisEngine {
   /// The current state, load and numbers of the connections, for monitoring.
   public nonisolated var status: EngineStatus { core.status }
 
-  /// Releases the leases, the registration and the unacknowledged events of this process, and ends its connections.
+  /// Repeats the removals that have failed, releases the leases, the registration and the unacknowledged events of this
+  /// process, and ends its connections.
   ///
   /// Call this method before the process ends. Otherwise, other processes wait for its leases, and the next clear with
   /// the reach `.everywhere` waits until its near lease has expired. Caches continue without the server. Publishing an event
   /// throws, and connected buses report that their link has ended. The call is not ended by cancellation.
-  public func close() async {
-    await Task.detached { [core] in await core.close() }.value
+  ///
+  /// - Throws: The error of a removal that has failed again within ``RedisOptions/commandTimeout``: other processes can
+  ///   still use its entries. The engine is closed in any case.
+  public func close() async throws {
+    try await Task.detached { [core] in try await core.close() }.value
   }
 }

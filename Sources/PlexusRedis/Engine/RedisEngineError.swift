@@ -123,6 +123,8 @@ extension RedisEngineError {
 
   init(_ error: TierError) {
     switch error {
+    case .tooSlow:
+      self.init(.tooLarge, Self.text(error.description, "Store smaller values."))
     case .notReplicated: self.init(.refused, error.description)
     case .unexpectedReply: self.init(.broken, error.description)
     }

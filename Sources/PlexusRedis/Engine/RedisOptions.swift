@@ -17,6 +17,10 @@
 /// - ``fetchLease``
 /// - ``retention``
 ///
+/// ### Outages
+/// - ``whileIsolated-swift.property``
+/// - ``WhileIsolated-swift.enum``
+///
 /// ### Durability
 /// - ``clearReplicas``
 ///
@@ -28,6 +32,24 @@
 /// ### Memory
 /// - ``outboxBytes``
 public struct RedisOptions: Sendable {
+  /// The use of copies while the server cannot be reached.
+  public enum WhileIsolated: Hashable, Sendable {
+    /// No copy is used, not even as a fallback: each process fetches for its current callers.
+    ///
+    /// Requests of a key that arrive during its fetch share it. All others fetch: an outage of the server multiplies the
+    /// queries of the origin.
+    case fetch
+    /// Copies are used, and are fallbacks, for some time.
+    ///
+    /// The time counts from the last heartbeat that the server has answered. For a value that is fetched meanwhile, it
+    /// counts from the start of its fetch: the origin has at most one query for each key and time.
+    ///
+    /// A clear with the reach `.everywhere` waits this long for a process that does not react. A process that was
+    /// disconnected before can still answer with values that it has fetched by itself, at most this time before.
+    /// After a reconnection, no copy is used without a look.
+    case keep(Duration)
+  }
+
   /// The behavior of a topic with ``RedisOptions/eventLimit`` whose groups are behind.
   public enum WhenGroupIsBehind: Hashable, Sendable {
     /// Publishing fails at twice the limit, with an error that names the group. No event is lost.
@@ -69,6 +91,8 @@ public struct RedisOptions: Sendable {
   ///
   /// A clear with the reach `.everywhere` waits this long for a node that does not react.
   public var nearLease: Duration
+  /// The use of copies while the server cannot be reached, after ``nearLease``.
+  public var whileIsolated: WhileIsolated
   /// The time after which the fetch of a node that has died is taken over by another one; at least 200 milliseconds.
   public var fetchLease: Duration
   /// The longest time after which the server removes an entry that was not replaced.
@@ -115,6 +139,7 @@ public struct RedisOptions: Sendable {
   ///   - database: The number of the database.
   ///   - commandTimeout: The time that a command waits for its reply.
   ///   - nearLease: The longest time for which copies in memory are used without an answer from the server.
+  ///   - whileIsolated: The use of copies while the server cannot be reached.
   ///   - fetchLease: The time after which the fetch of a node that has died is taken over.
   ///   - retention: The time after which the server removes an entry that was not replaced.
   ///   - clearReplicas: The number of replicas that have to acknowledge a clear.
@@ -129,6 +154,7 @@ public struct RedisOptions: Sendable {
     database: Int = 0,
     commandTimeout: Duration = .milliseconds(250),
     nearLease: Duration = .seconds(2),
+    whileIsolated: WhileIsolated = .fetch,
     fetchLease: Duration = .seconds(3),
     retention: Duration = .seconds(7 * 86_400),
     clearReplicas: Int = 0,
@@ -143,6 +169,7 @@ public struct RedisOptions: Sendable {
     self.database = database
     self.commandTimeout = commandTimeout
     self.nearLease = nearLease
+    self.whileIsolated = whileIsolated
     self.fetchLease = fetchLease
     self.retention = retention
     self.clearReplicas = clearReplicas
@@ -151,5 +178,13 @@ public struct RedisOptions: Sendable {
     self.whenGroupIsBehind = whenGroupIsBehind
     self.outboxBytes = outboxBytes
     self.clientName = clientName
+  }
+
+  /// The time for which copies are used while the server cannot be reached; zero for none.
+  var timeToKeep: Duration {
+    switch whileIsolated {
+    case .fetch: .zero
+    case .keep(let time): max(time, .zero)
+    }
   }
 }

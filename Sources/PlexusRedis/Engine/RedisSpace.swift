@@ -1,5 +1,6 @@
 internal import Plexus
 internal import PlexusSupport
+internal import Synchronization
 
 /// One space of the engine for one cache of this process: its trust, its leases and its announcements.
 final class RedisSpace: Sendable {
@@ -15,6 +16,9 @@ final class RedisSpace: Sendable {
     var hearing = Hearing()
     /// The heartbeat that requests wait for.
     var hearingAgain: Task<Void, any Error>?
+    var refused = RefusedValuesState()
+    /// The keys whose announcements are held back during a fill over another connection, and how many have come.
+    var held: [String: Int] = [:]
   }
 
   /// The numbers of the space for metrics.
@@ -25,11 +29,13 @@ final class RedisSpace: Sendable {
     var nodeCount: Int?
     var timedOutLooks = 0
     var timedOutFills = 0
-    var owed = OwedRemovalState()
   }
 
   let tier: Tier
-  let trust = NearTrust()
+  let trust: NearTrust
+  /// The changes that have failed.
+  let debts = Locked(RemovalDebtsState())
+  let isPaying = Atomic(false)
   let acknowledgements = Bell()
   let leases: LeaseRenewal
   /// The number of heartbeats in a row with a changed mark after which there is a pause.
@@ -40,6 +46,8 @@ final class RedisSpace: Sendable {
   private let nearLease: Duration
   /// Tells the other schemas of the space in this process about a change, which the server announces to other processes.
   private let tell: @Sendable (SharedCache.Change) -> Void
+  /// The time for which other nodes wait for this one: it uses copies for at most this time without an answer.
+  private let longestTrust: Duration
   /// Requests a heartbeat of the engine soon.
   private let hurry: @Sendable () -> Void
   private let state: Locked<State>
@@ -48,13 +56,17 @@ final class RedisSpace: Sendable {
     _ tier: Tier,
     nearLease: Duration,
     tell: @escaping @Sendable (SharedCache.Change) -> Void,
+    keeping timeToKeep: Duration = .zero,
     hurry: @escaping @Sendable () -> Void
   ) {
     self.tier = tier
-    leases = LeaseRenewal(tier)
+    leases = LeaseRenewal(tier, lasting: tier.leaseTime)
     self.nearLease = nearLease
     self.tell = tell
-    state = Locked(State(registrations: RegistrationsState(trust: nearLease)))
+    longestTrust = max(nearLease, timeToKeep)
+    // The margin covers the precision of the clock, and clocks that do not run at the same speed.
+    trust = NearTrust(keeping: max(.zero, timeToKeep - max(nearLease / 10, timeToKeep / 1_000)))
+    state = Locked(State(registrations: RegistrationsState(trust: longestTrust)))
     self.hurry = hurry
   }
 
@@ -67,7 +79,13 @@ final class RedisSpace: Sendable {
   /// Handles the change of a key of the server.
   func hear(_ subject: TierNames.Subject) {
     switch subject {
-    case .entry(let key), .lease(let key): announce(.changed([key]))
+    case .entry(let key), .lease(let key):
+      let isHeld = state.withLock { state in
+        guard let count = state.held[key] else { return false }
+        state.held[key] = count + 1
+        return true
+      }
+      if !isHeld { announce(.changed([key])) }
     case .tag(let name): announce(.tagged([CacheTag(name)]))
     case .epoch, .fence: loseTrack()
     case .acknowledgements: acknowledgements.ring()
@@ -153,6 +171,7 @@ final class RedisSpace: Sendable {
   /// Sends a heartbeat to the server, extends the trust by its answer, and renews the leases.
   func beat() async throws {
     let isSettled = try await exchangeMarks()
+    if isSettled { await repayDebts() }
     try await leases.renew()
     guard !isSettled else { return try await sweep() }
     // Other nodes clear all the time, or the server gives answers of another one.
@@ -169,12 +188,13 @@ final class RedisSpace: Sendable {
     for _ in 0..<Self.roundLimit {
       let acknowledged = state.withLock { $0.acknowledged }
       let (sent, time) = (trust.now, ContinuousClock.now)
-      let beat = try await tier.beat(acknowledging: acknowledged, trust: nearLease)
+      let beat = try await tier.beat(acknowledging: acknowledged, trust: longestTrust)
       state.withLock { state in
         state.hearing.beat = max(state.hearing.beat ?? time, time)
         state.registrations.note(loss: beat.loss, longestTrust: beat.longestTrust, at: .now)
       }
       let mark = beat.mark
+      debts.withLock { $0.note(epoch: mark.epoch.counter) }
       if let acknowledged, !mark.isNewer(than: acknowledged) {
         trust.extend(until: sent.advanced(by: nearLease * 9 / 10))
         return true
@@ -222,11 +242,62 @@ final class RedisSpace: Sendable {
     return report.remaining
   }
 
-  /// Ends the trust, and releases the leases and the registration.
-  func leave() async {
+  /// Repeats the changes that have failed, ends the trust, and releases the leases and the registration.
+  ///
+  /// - Returns: The error of a change that has failed again.
+  func leave() async -> (any Error)? {
     trust.end()
+    var failure: (any Error)?
+    do {
+      try await payDebts()
+    } catch {
+      failure = error
+    }
     await leases.releaseAll()
     try? await tier.leave()
+    return failure
+  }
+
+  // MARK: - Large values
+
+  /// Fills a value over another connection, whose changes the server announces to this node as well.
+  func fill(
+    _ key: String,
+    as version: TierVersion,
+    _ fill: () async throws -> TierFill
+  ) async throws -> TierFill {
+    state.withLock { $0.held[key] = 0 }
+    var (isConfirmed, hasFilled) = (false, false)
+    defer {
+      let count = state.withLock { $0.held.removeValue(forKey: key) } ?? 0
+      if !isConfirmed, hasFilled || count > 0 { announce(.changed([key])) }
+    }
+    let result = try await fill()
+    guard result == .stored else { return result }
+    hasFilled = true
+    for _ in 0..<Self.roundLimit where !isConfirmed {
+      let count = state.withLock { $0.held[key] ?? 0 }
+      guard (try? await tier.confirms(version, of: key)) == true else { break }
+      isConfirmed = state.withLock { state in
+        // An announcement since then can be that of a later change.
+        guard state.held[key] == count else { return false }
+        state.held[key] = nil
+        return true
+      }
+    }
+    return result
+  }
+
+  /// Returns whether a value is as large as one that the server did not take.
+  func refuses(_ key: String, size: Int) -> Bool {
+    state.withLock { $0.refused.refuses(key, size: size) }
+  }
+
+  /// Records that the server did not take a value.
+  ///
+  /// - Returns: Whether that was not known for its size.
+  func refuse(_ key: String, size: Int) -> Bool {
+    state.withLock { $0.refused.refuse(key, size: size) }
   }
 
   // MARK: - Removals

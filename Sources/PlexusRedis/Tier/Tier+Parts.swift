@@ -10,26 +10,38 @@ extension Tier {
 
   typealias Parts<Element> = [(ArraySlice<Element>, Result<RESPValue, any Error>)]
 
-  /// Runs a script for the parts of a list; all of them are sent before the first result is awaited.
+  /// The number of parts that are sent before the first result is awaited.
+  ///
+  /// The time for a command holds for each of these windows, however long the list is, and other commands of the
+  /// connection wait for at most one of them.
+  private static let windowSize = 128
+
+  /// Runs a script for the parts of a list.
   ///
   /// - Parameters:
   ///   - script: The script.
   ///   - list: The list.
   ///   - isRemoval: Whether the replicas have to acknowledge it.
+  ///   - other: The connection, if it is not that of the announcements.
   ///   - makeCall: Returns the input for a part.
   /// - Returns: The parts, in order, with their results.
   func run<Element>(
     _ script: RedisScript,
     inPartsOf list: [Element],
     isRemoval: Bool = false,
+    on other: RedisConnection? = nil,
     _ makeCall: (ArraySlice<Element>) -> RedisScript.Call
   ) async -> Parts<Element> {
     let parts = stride(from: 0, to: list.count, by: Self.partSize).map {
       list[$0..<min($0 + Self.partSize, list.count)]
     }
-    let calls = parts.map(makeCall)
-    let results =
-      isRemoval ? await runRemoval(script, calls) : await script.run(calls, on: connection)
+    var results: [Result<RESPValue, any Error>] = []
+    for start in stride(from: 0, to: parts.count, by: Self.windowSize) {
+      let calls = parts[start...].prefix(Self.windowSize).map(makeCall)
+      results +=
+        isRemoval
+        ? await runRemoval(script, calls) : await script.run(calls, on: other ?? connection)
+    }
     return Array(zip(parts, results))
   }
 
@@ -41,19 +53,21 @@ extension Tier {
   ///   - script: The script, which returns the schemas of the space if a call does not have the keys of all of them.
   ///   - list: The list.
   ///   - isRemoval: Whether the replicas have to acknowledge it.
+  ///   - other: The connection, if it is not that of the announcements.
   ///   - makeCall: Returns the input for a part and some schemas.
   /// - Returns: The parts, in order, with their results.
   func run<Element>(
     _ script: RedisScript,
     inAllSchemasFor list: [Element],
     isRemoval: Bool = false,
+    on other: RedisConnection? = nil,
     _ makeCall: (ArraySlice<Element>, _ schemas: [String]) -> RedisScript.Call
   ) async -> Parts<Element> {
     var parts: Parts<Element> = []
     var rest = list[...]
     for _ in 0..<Self.schemaRounds {
       let schemas = self.schemas
-      let results = await run(script, inPartsOf: Array(rest), isRemoval: isRemoval) {
+      let results = await run(script, inPartsOf: Array(rest), isRemoval: isRemoval, on: other) {
         makeCall($0, schemas)
       }
       rest = []

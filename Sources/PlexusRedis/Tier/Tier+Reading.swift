@@ -3,6 +3,8 @@
 extension Tier {
   /// The number of entries that are read with one reading of the epoch and the tags.
   static let readSize = 64
+  /// The number of parts that are read at the same time.
+  static let readWidth = 16
 
   /// Reads entries by plain commands, which cost the server a fifth of a script.
   ///
@@ -10,8 +12,8 @@ extension Tier {
   /// only grow, so an entry that belongs to them then belonged to them when it was read. The time, read last, makes
   /// no entry younger than it is.
   ///
-  /// Many entries are read in parts, all of which are sent before the first reply is awaited. While the replies to one part
-  /// are used, those to the next ones arrive.
+  /// Many entries are read in parts, some of which are sent before the first reply is awaited. While the replies to one
+  /// part are used, those to the next ones arrive. The time for a command holds for each part.
   ///
   /// - Parameters:
   ///   - wishes: The wishes for the entries.
@@ -24,14 +26,18 @@ extension Tier {
   ) async -> [Result<Content?, any Error>] {
     guard wishes.count > Self.readSize else { return await readPart(wishes[...], use) }
     let starts = stride(from: 0, to: wishes.count, by: Self.readSize)
-    return await withTaskGroup { group in
+    typealias Part = (number: Int, results: [Result<Content?, any Error>])
+    return await withTaskGroup(of: Part.self) { group in
+      var parts = starts.map { _ in [Result<Content?, any Error>]() }
       for (number, start) in starts.enumerated() {
+        if number >= Self.readWidth, let part = await group.next() {
+          parts[part.number] = part.results
+        }
         group.addTask {
           let part = wishes[start..<min(start + Self.readSize, wishes.count)]
           return (number, await self.readPart(part, use))
         }
       }
-      var parts = starts.map { _ in [Result<Content?, any Error>]() }
       for await (number, results) in group { parts[number] = results }
       return parts.flatMap(\.self)
     }

@@ -107,6 +107,9 @@ final class Tier: Sendable {
     self.replicas = replicas
   }
 
+  /// The time for which a lease lasts.
+  var leaseTime: Duration { times.lease }
+
   /// The highest epoch that this node has seen.
   var epoch: TierEpoch? { known.withLock { $0.epoch } }
 
@@ -262,17 +265,19 @@ final class Tier: Sendable {
   ///   - lease: The lease.
   ///   - tags: The tags of the key, as in the look that granted the lease.
   ///   - lifetime: The time after which the entry is not used; `nil` for no limit.
+  ///   - other: The connection, if it is not that of the announcements.
   /// - Returns: Whether the value was stored.
   /// - Throws: An error of the connection.
   func fill(
     _ payload: [UInt8],
     under lease: TierLease,
     tags: [String] = [],
-    lifetime: Duration? = nil
+    lifetime: Duration? = nil,
+    on other: RedisConnection? = nil
   ) async throws -> TierFill {
     let key = lease.key
     let reply = try await TierScripts.fill.run(
-      on: connection,
+      on: other ?? connection,
       keys: heads + [names.entry(key), names.lease(key), names.fetch(key)]
         + tags.map { names.tag($0) },
       [
@@ -284,6 +289,26 @@ final class Tier: Sendable {
       throw TierError.unexpectedReply
     }
     return fill
+  }
+
+  /// Returns whether an entry is the one that this node has just filled, and announces its changes from now on.
+  ///
+  /// - Parameter version: The version of the fill.
+  /// - Throws: An error of the connection.
+  func confirms(_ version: TierVersion, of key: String) async throws -> Bool {
+    let reply = try await connection.send(
+      RedisCommand("HMGET", [.text(names.entry(key)), "e", "v", "o"])
+    )
+    guard let fields = reply.elements, fields.count == 3 else { throw TierError.unexpectedReply }
+    return fields[0].text == version.epoch.description && fields[1].text == "\(version.token)"
+      && fields[2] == .null
+  }
+
+  /// Returns whether the server answers.
+  ///
+  /// - Throws: An error of the connection.
+  func answers() async throws -> Bool {
+    try await connection.send(epochReading).elements != nil
   }
 
   /// A value that did not come from a fetch.
@@ -303,9 +328,16 @@ final class Tier: Sendable {
   /// - Parameters:
   ///   - values: The values.
   ///   - required: The number of the epoch that they belong to: in another one they are not stored.
+  ///   - other: The connection, if it is not that of the announcements.
   /// - Throws: ``TierFailures`` with the keys whose values may not be stored.
-  func store(_ values: [Stored], requiring required: UInt64? = nil) async throws {
-    let parts = await run(TierScripts.store, inAllSchemasFor: values) { values, schemas in
+  func store(
+    _ values: [Stored],
+    requiring required: UInt64? = nil,
+    on other: RedisConnection? = nil
+  ) async throws {
+    let parts = await run(TierScripts.store, inAllSchemasFor: values, on: other) {
+      values,
+      schemas in
       var tags = TagNumbers()
       var call = RedisScript.Call(
         keys: heads,
@@ -479,12 +511,16 @@ struct TierFailures: Error {
 enum TierError: Error, Hashable, CustomStringConvertible {
   /// A reply of the engine that no script of this version gives.
   case unexpectedReply
+  /// A value was not sent within the time of a command, which other commands had.
+  case tooSlow(bytes: Int)
   /// Too few replicas have acknowledged a removal in time, which the server has executed.
   case notReplicated(acknowledged: Int, of: Int)
 
   var description: String {
     switch self {
     case .unexpectedReply: "The Redis server gave a reply that does not belong to the script."
+    case .tooSlow(let bytes):
+      "A value of \(bytes) bytes did not reach the Redis server in time."
     case .notReplicated(let acknowledged, let required):
       "\(acknowledged) replicas of the Redis server have acknowledged the removal in time; \(required) are required."
     }

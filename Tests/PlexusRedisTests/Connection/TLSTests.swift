@@ -28,7 +28,7 @@ struct `Encrypted connections` {
       if health == .connected { refusal = "connected" }
       if !refusal.isEmpty { break }
     }
-    await engine.close()
+    try await engine.close()
     return refusal
   }
 
@@ -51,7 +51,7 @@ struct `Encrypted connections` {
       }
       try await group.waitForAll()
     }
-    await engine.close()
+    try await engine.close()
   }
 
   @Test func `come back after the server`() async throws {
@@ -63,7 +63,7 @@ struct `Encrypted connections` {
     try server.server.start()
     for await health in engine.health() where health == .connected { break }
     #expect(engine.status.caches.health == .connected)
-    await engine.close()
+    try await engine.close()
   }
 
   @Test(arguments: [

@@ -124,7 +124,7 @@ struct `A server that breaks its protocol` {
       }
       try? await map.clear("a")
       #expect(try await map.request("a") == "new a", "\(reply.prefix(80))")
-      await engine.close()
+      try? await engine.close()
     }
   }
 
@@ -161,7 +161,7 @@ struct `A server that breaks its protocol` {
         #expect(entry.value == key)
       }
     }
-    await engine.close()
+    try? await engine.close()
   }
 
   @Test func `the digest of another script is not used`() async throws {
@@ -212,7 +212,7 @@ struct `A server that breaks its protocol` {
     }
     _ = try? await cacher.look(for: ["k": SharedCache.Wish()])
     #expect(!server.commands.entries.contains { $0.words.contains { $0.contains(number) } })
-    await engine.close()
+    try? await engine.close()
   }
 
   @Test
@@ -242,7 +242,7 @@ struct `A server that breaks its protocol` {
     await renewals.first(1)
     gate.open()
     #expect(try await value == "k")
-    await engine.close()
+    try await engine.close()
   }
 
   @Test func `a lease of any length can be waited for`() async throws {
@@ -262,7 +262,7 @@ struct `A server that breaks its protocol` {
     await server.commands.wait { $0.contains { Purpose($0) == .look } }
     server.send(">2\r\n+invalidate\r\n*1\r\n+{values}:2:l:1:k\r\n")
     #expect(try await value == "new k")
-    await engine.close()
+    try await engine.close()
   }
 
   @Test func `announcements of any kind are survived, between the parts of a reply, too`()
@@ -286,7 +286,7 @@ struct `A server that breaks its protocol` {
       for key in ["a", "b"] {
         #expect(try await map.request(key) == "new \(key)", "\(push.prefix(80))")
       }
-      await engine.close()
+      try await engine.close()
     }
   }
 
@@ -305,7 +305,7 @@ struct `A server that breaks its protocol` {
       Set(commands.filter { Purpose($0) == .beat }.map { $0.words[3] }).count == 40
     }
     isStopped.withLock { $0 = true }
-    let closed = Task { await engine.close() }
+    let closed = Task { try await engine.close() }
     let spaces = { @Sendable (commands: [AnsweringServer.Command]) in
       Set(
         commands.filter { $0.words[0].hasPrefix("EVAL") && $0.words[2] == "2" }.map { $0.words[3] }

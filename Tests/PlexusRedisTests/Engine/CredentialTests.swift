@@ -31,7 +31,7 @@ struct `Credentials of an engine` {
     await asked.contains("second")
     try await engine.connect(within: .seconds(60))
     #expect(asked.entries.first == "first")
-    await engine.close()
+    try await engine.close()
   }
 
   @Test func `are replaced on a live connection before they expire`() async throws {
@@ -55,7 +55,7 @@ struct `Credentials of an engine` {
     await server.commands.wait { $0.contains { $0.words == ["AUTH", "app", "token 3"] } }
     #expect(server.commands.entries.contains { $0.words == ["AUTH", "app", "token 2"] })
     #expect(server.connectionCount == 1)
-    await engine.close()
+    try await engine.close()
   }
 
   @Test func `that fail or do not come are an error, which does not end the attempts`()
@@ -81,7 +81,7 @@ struct `Credentials of an engine` {
     await RedisShell.waitUntilReady(server)
     try RedisShell.perform(["ACL SETUSER default >any"], on: server)
     try await engine.connect(within: .seconds(60))
-    await engine.close()
+    try await engine.close()
   }
 
   @Test func `come from a URL, unless the options have some`() async throws {
@@ -97,12 +97,12 @@ struct `Credentials of an engine` {
     try RedisShell.send("CLIENT LIST", to: connection)
     let list = RedisShell.receive(from: connection, until: "name=orders")
     #expect(list.contains("name=orders") && list.contains("db=3"))
-    await engine.close()
+    try await engine.close()
     var options = RedisOptions()
     options.credentials = { RedisCredentials(password: "p@ss") }
     let other = try RedisEngine(url: "unix://:wrong@\(path)", options: options)
     try await other.connect(within: .seconds(60))
-    await other.close()
+    try await other.close()
     let error = #expect(throws: RedisEngineError.self) {
       try RedisEngine(url: "redis://:secret@host:x")
     }

@@ -42,8 +42,8 @@ struct `Caches whose keys another program has changed` {
       [CacheTag(String(key.prefix(1)))]
     }
 
-    func close() async {
-      await engine.close()
+    func close() async throws {
+      try await engine.close()
       observation.cancel()
     }
   }
@@ -141,7 +141,7 @@ struct `Caches whose keys another program has changed` {
     // A clear waits as long as processes can trust their copies whose registrations are lost.
     let old = try await Node(server, nearLease: .seconds(2))
     for key in ["a", "b"] { _ = try await old.map.request(key) }
-    if !survives { await old.close() }
+    if !survives { try await old.close() }
     try RedisShell.perform(["RPUSH list x", damage], on: server)
     let a = try await Node(server, nearLease: .seconds(2))
     let b = try await Node(server, nearLease: .seconds(2))
@@ -155,7 +155,7 @@ struct `Caches whose keys another program has changed` {
     try await repository.clear(tags: ["a"], .everywhere)
     #expect(try await b.map.request("a") == "new")
     #expect(a.errors.entries + b.errors.entries == [])
-    for node in [a, b, old] { await node.close() }
+    for node in [a, b, old] { try await node.close() }
   }
 
   @Test func `D4: the server loses everything, or its scripts, between a look and its fill`()

@@ -48,7 +48,7 @@ struct `The health of an engine` {
     try RedisShell.perform(["ACL SETUSER app +zadd"], on: server)
     for await health in engine.health() where health == .connected { break }
     #expect(try await cacher.entry(forKey: "k") == nil)
-    await engine.close()
+    try await engine.close()
   }
 
   @Test func `values of the server count only while heartbeats are answered`() async throws {
@@ -86,7 +86,7 @@ struct `The health of an engine` {
     }
     for await health in engine.health() where health == .connected { break }
     recovery.cancel()
-    await engine.close()
+    try await engine.close()
   }
 
   @Test func `publishing that is refused degrades the events`() async throws {
@@ -101,7 +101,7 @@ struct `The health of an engine` {
       #expect(reason.contains("publishing") && reason.contains("OOM"))
       break
     }
-    await node.engine.close()
+    try await node.engine.close()
   }
 
   @Test func `the end by the owner is no interruption`() async throws {
@@ -111,7 +111,7 @@ struct `The health of an engine` {
     try await node.engine.connect(within: .seconds(60))
     let states = Recorder(node.engine.health())
     let events = Recorder(node.engine.eventHealth())
-    await node.engine.close()
+    try await node.engine.close()
     _ = await states.first(2)
     _ = await events.first(2)
     #expect(states.elements == [.connected, .closed])
@@ -134,7 +134,7 @@ struct `The health of an engine` {
       #expect(error?.kind == .authentication)
       #expect(error?.description.contains("Check the user and the password") == true)
       #expect(error?.description.contains("wrong") == false)
-      await engine.close()
+      try await engine.close()
     }
     let database = try await engine(server) { options in
       options.credentials = { RedisCredentials(password: "right") }
@@ -144,7 +144,7 @@ struct `The health of an engine` {
       try await database.connect(within: .seconds(60))
     }
     #expect(error?.kind == .configuration)
-    await database.close()
+    try await database.close()
     let ports = [try LoopbackSocket(), try LoopbackSocket()].map { "\($0.port)" }
     let cluster = try RedisServer(
       options: [
@@ -157,13 +157,13 @@ struct `The health of an engine` {
       try await node.connect(within: .seconds(60))
     }
     #expect(mode?.kind == .cluster)
-    await node.close()
+    try await node.close()
     let nowhere = try RedisEngine(.unix(path: "/nowhere"))
     let absence = await #expect(throws: RedisEngineError.self) {
       try await nowhere.connect(within: .milliseconds(100))
     }
     #expect(absence?.kind == .unreachable)
-    await nowhere.close()
+    try await nowhere.close()
   }
 
   @Test func `the names of clients and databases are checked`() throws {
@@ -191,7 +191,7 @@ struct `The health of an engine` {
     #expect(status.reconnections == 0 && status.owedRemovals == 0)
     #expect(status.timedOutLooks == 0 && status.errors.isEmpty)
     await Failover.poll { engine.status.registeredNodes == 1 }
-    await engine.close()
+    try await engine.close()
   }
 
   @Test func `the status counts removals that are owed, and what was not answered in time`()
@@ -213,6 +213,6 @@ struct `The health of an engine` {
     server.resume()
     while (try? await cacher.remove(.keys(["a", "b"]), reach: .shared)) == nil {}
     #expect(engine.status.owedRemovals == 0)
-    await engine.close()
+    try await engine.close()
   }
 }

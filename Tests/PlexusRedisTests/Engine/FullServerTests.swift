@@ -66,7 +66,7 @@ struct `Caches over a full server` {
     try RedisShell.perform(["CONFIG SET maxmemory 0"], on: server)
     let newcomer = try await node()
     #expect(try await newcomer.map.request("k") == "2")
-    for node in [a, b, newcomer] { await node.engine.close() }
+    for node in [a, b, newcomer] { try await node.engine.close() }
   }
 
   @Test func `forgets a process that leaves, and removes what was cleared while another is gone`()
@@ -78,14 +78,14 @@ struct `Caches over a full server` {
     let dead = try await node(nearLease: .milliseconds(500))
     #expect(try await dead.map.request("k") == "1")
     try fill()
-    await b.engine.close()
+    try await b.engine.close()
     origin.withLock { $0 = "2" }
     let repository = MuxRepository()
     a.map.register(in: repository)
     // Otherwise, this would wait a minute for the process that has left.
     try await repository.clearAll(.everywhere)
     for node in [a, dead] { #expect(try await node.map.request("k") == "2") }
-    for node in [a, dead] { await node.engine.close() }
+    for node in [a, dead] { try await node.engine.close() }
   }
 
   @Test func `keeps the trust of processes in their copies by heartbeats`() async throws {
@@ -96,7 +96,7 @@ struct `Caches over a full server` {
     let monitor = try await RedisMonitor(server)
     await monitor.commands(12, with: "lua", "\"ZADD\"")
     #expect(try await a.map.request("k") == "1")
-    for node in [a, b] { await node.engine.close() }
+    for node in [a, b] { try await node.engine.close() }
   }
 
   @Test func `refuses an event with the reason, and accepts it once there is memory`() async throws
@@ -113,6 +113,6 @@ struct `Caches over a full server` {
     #expect(ContinuousClock.now - start < RedisOptions().eventTimeout)
     try RedisShell.perform(["CONFIG SET maxmemory 0"], on: server)
     _ = try await engine.events.publish(message, to: "topic")
-    await engine.close()
+    try await engine.close()
   }
 }

@@ -50,7 +50,7 @@ struct `An engine uses only a master` {
     try RedisShell.perform(["REPLICAOF NO ONE"], on: servers.second)
     try await engine.connect(within: .seconds(60))
     try await cacher.store(["k": Self.entry])
-    await engine.close()
+    try await engine.close()
   }
 
   @Test func `a master that is demoted is left, and its reason is in the health`() async throws {
@@ -79,7 +79,7 @@ struct `An engine uses only a master` {
     await sender.connect(.publishOnly)
     try await sender.publish("after")
     await node.notes.contains("after")
-    for engine in [engine, node.engine, sender.engine] { await engine.close() }
+    for engine in [engine, node.engine, sender.engine] { try await engine.close() }
   }
 
   @Test(arguments: [false, true])
@@ -116,7 +116,7 @@ struct `An engine uses only a master` {
       #expect(entry?.value != "1")
     }
     #expect(try await old.request("k") == "2")
-    for engine in [kept, other] { await engine.close() }
+    for engine in [kept, other] { try await engine.close() }
   }
 
   @Test func `kept connections work again within a second of the new master's answer`()
@@ -143,7 +143,7 @@ struct `An engine uses only a master` {
     print("after a failover: caches \(caches), events \(events)")
     #expect(caches < .seconds(1))
     #expect(events < .seconds(2))
-    for engine in [engine, node.engine] { await engine.close() }
+    for engine in [engine, node.engine] { try await engine.close() }
   }
 
   @Test func `a replica that accepts writes is left as well`() async throws {
@@ -182,6 +182,6 @@ struct `An engine uses only a master` {
     #expect(await health(of: engine) { isIsolated($0, because: code) } != nil)
     #expect(server.connectionCount > 0)
     isRefusing.withLock { $0 = false }
-    await engine.close()
+    try await engine.close()
   }
 }

@@ -75,7 +75,7 @@ struct `Caches over a server whose operator interferes` {
     try await a.repository.clearAll(.everywhere)
     #expect(try await b.map.request("k") == 2)
     proxy.cut()
-    for node in [a, b] { await node.engine.close() }
+    for node in [a, b] { try await node.engine.close() }
   }
 
   @Test(arguments: 0..<8)
@@ -148,7 +148,8 @@ struct `Caches over a server whose operator interferes` {
       }
     }
     proxy.cut()
-    for node in nodes { await node.engine.close() }
+    // The server can refuse what is owed.
+    for node in nodes { try? await node.engine.close() }
   }
 }
 

@@ -47,7 +47,7 @@ struct `Entries on a server` {
       (_, _: FetchContext<Int>) in .value(1, directives: directives)
     }
     try await body(map)
-    await engine.close()
+    try await engine.close()
   }
 
   @Test func `stay as long as their policy can use them`() async throws {

@@ -46,6 +46,6 @@ struct `Two schemas in one process` {
     case .refresh: #expect(try await changing.refresh("k").request("k") == 2)
     }
     for map in [other, changing] { #expect(try await map.request("k") == 2) }
-    await engine.close()
+    try await engine.close()
   }
 }

@@ -47,7 +47,7 @@ struct `An engine whose master is that of sentinels` {
     await sender.connect(.publishOnly)
     try await sender.publish("after")
     await node.notes.contains("after")
-    for engine in [engine, node.engine, sender.engine] { await engine.close() }
+    for engine in [engine, node.engine, sender.engine] { try await engine.close() }
   }
 
   @Test func `follows an announcement although the old master still answers as one`()
@@ -68,7 +68,7 @@ struct `An engine whose master is that of sentinels` {
         + "+main 127.0.0.1 \(servers.firstPort) 127.0.0.1 \(servers.secondPort)\r\n"
     )
     await monitor.commands(1, with: "\"CLIENT\"", "\"TRACKING\"")
-    await engine.close()
+    try await engine.close()
   }
 
   private enum SentinelChannel {
@@ -98,7 +98,7 @@ struct `An engine whose master is that of sentinels` {
       options.sentinelCredentials = { RedisCredentials(password: "b") }
     }
     try await engine.connect(within: .seconds(60))
-    await engine.close()
+    try await engine.close()
     let wrong = try self.engine([sentinel.address]) { options in
       options.credentials = { RedisCredentials(password: "a") }
       options.sentinelCredentials = { RedisCredentials(password: "a") }
@@ -107,7 +107,7 @@ struct `An engine whose master is that of sentinels` {
       try await wrong.connect(within: .seconds(60))
     }
     #expect(error?.kind == .authentication)
-    await wrong.close()
+    try await wrong.close()
     withExtendedLifetime(master) {}
   }
 
@@ -120,13 +120,13 @@ struct `An engine whose master is that of sentinels` {
     }
     #expect(error?.kind == .configuration)
     #expect(error?.description.contains("no master with the name other") == true)
-    await engine.close()
+    try await engine.close()
     let master = try self.engine([server.firstAddress])
     let mode = await #expect(throws: RedisEngineError.self) {
       try await master.connect(within: .seconds(60))
     }
     #expect(mode?.kind == .configuration)
-    await master.close()
+    try await master.close()
     #expect(throws: RedisEngineError.self) { try self.engine([]) }
   }
 
@@ -152,7 +152,7 @@ struct `An engine whose master is that of sentinels` {
     await #expect(throws: RedisEngineError.self) {
       try await engine.connect(within: .milliseconds(200))
     }
-    await engine.close()
+    try await engine.close()
     withExtendedLifetime(servers) {}
   }
 }

@@ -179,7 +179,7 @@ struct `Groups over a Redis server` {
     try await sender.publish("3")
     await worker.notes.first(4)
     // The only node that knows what is lost ends with the server.
-    await sender.engine.close()
+    try await sender.engine.close()
     server.kill()
     try server.start()
     let (other, heir) = (try EventNode(server), try EventNode(server))

@@ -147,7 +147,7 @@ struct `Handlers of events over a Redis server` {
       try await sender.publish("\(round)")
       await worker.notes.first(1)
       token.cancel()
-      await worker.engine.close()
+      try await worker.engine.close()
       #expect(try RedisShell.run(script, on: server) == ":0\r\n")
     }
     gate.open()
@@ -177,7 +177,7 @@ struct `Handlers of events over a Redis server` {
     }
     await node.notes.first(500)
     if isSuspended { server.suspend() }
-    await node.engine.close()
+    try await node.engine.close()
     for publisher in publishers { await publisher.value }
     await node.reports.wait { $0.count { $0.contains("ended") } == 3 }
     if isSuspended { server.resume() }

@@ -155,7 +155,7 @@ struct `Events over a bad network` {
     proxy.resume()
     for number in 2..<40 { try await sender.publish("\(number)") }
     let all = Set((1..<40).map { "\($0)" })
-    await slow.engine.close()
+    try await slow.engine.close()
     try await sender.publish("end")
     // What it has given back can follow the last one.
     await other.notes.wait { [slow] notes in

@@ -44,7 +44,7 @@ struct `Events over a server that restarts with old data` {
     await receiver.notes.first(10)
     proxy.stall(later: true)
     // The only node that knows what is lost ends with the server.
-    await sender.engine.close()
+    try await sender.engine.close()
     try restart()
     let other = try EventNode(server)
     await other.connect(.publishOnly)
@@ -155,7 +155,7 @@ struct `Events over a server that restarts with old data` {
     await worker.notes.first(6)
     await worker.acknowledgedAll()
     proxy.stall(later: true)
-    await sender.engine.close()
+    try await sender.engine.close()
     try restart()
     // Another node of the group handles what takes the place.
     let (other, heir) = (try EventNode(server), try EventNode(server))
@@ -222,7 +222,7 @@ struct `Events over a server that restarts with old data` {
   private func replace(_ proxy: RedisProxy) async throws -> EventNode {
     proxy.stall(later: true)
     // The only node that knows what is lost ends with the server.
-    await sender.engine.close()
+    try await sender.engine.close()
     try restart()
     let other = try EventNode(server)
     await other.connect(.publishOnly)

@@ -29,7 +29,7 @@ struct `The status of an engine` {
     }
     try server.start()
     for await health in node.engine.eventHealth() where health == .connected { break }
-    await node.engine.close()
+    try await node.engine.close()
     #expect(node.engine.status.events.health == .closed)
     #expect(node.engine.status.caches.health == .closed)
     #expect(node.engine.status.events.unansweredCommands == 0)
@@ -84,8 +84,8 @@ struct `The status of an engine` {
       try await sender.publish("1")
       await node.notes.first(8)
       #expect(!node.reports.entries.contains("interrupted"))
-      await node.engine.close()
-      await sender.engine.close()
+      try await node.engine.close()
+      try await sender.engine.close()
     }
   }
 }

@@ -21,7 +21,7 @@ struct `A topic with a group that is absent` {
     try await sender.publish("first")
     await worker.notes.contains("first")
     await worker.acknowledgedAll()
-    await worker.engine.close()
+    try await worker.engine.close()
     await listener.receive(.everyNode())
     // Other readers are not behind.
     for wave in 0..<5 {
@@ -43,7 +43,7 @@ struct `A topic with a group that is absent` {
     let first = try #require(order.firstIndex { $0.contains(".") })
     #expect(gap < first, "\(order.prefix(5))")
     #expect(late.notes.count > 1_000 && late.notes.count <= 2_001)
-    for node in [sender, listener, late] { await node.engine.close() }
+    for node in [sender, listener, late] { try await node.engine.close() }
   }
 
   @Test func `refuses events at twice its limit by default, and the health says so`()
@@ -52,7 +52,7 @@ struct `A topic with a group that is absent` {
     let server = try RedisServer()
     let worker = try EventNode(server) { $0.eventLimit = 1_000 }
     await worker.receive(EventNode.group)
-    await worker.engine.close()
+    try await worker.engine.close()
     let sender = try EventNode(server) { $0.eventLimit = 1_000 }
     await sender.connect(.publishOnly)
     let refused = Guarded(0)
@@ -69,6 +69,6 @@ struct `A topic with a group that is absent` {
       #expect(reason.contains("The group group is"))
       break
     }
-    await sender.engine.close()
+    try await sender.engine.close()
   }
 }

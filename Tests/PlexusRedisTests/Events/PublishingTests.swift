@@ -55,7 +55,7 @@ struct `Events that are published at once` {
       texts.append(try JSONDecoder().decode(Note.self, from: Data(message.body)).text)
       if texts.count == count { break }
     }
-    await engine.close()
+    try await engine.close()
     return texts
   }
 
@@ -215,6 +215,6 @@ struct `Events that are published at once` {
       await #expect(throws: LinkPublishError.self) { try await task.value }
     }
     server.resume()
-    await closing
+    try await closing
   }
 }

@@ -167,7 +167,7 @@ struct `Events over a Redis server` {
       nodes.append(node)
       await node.connect(EventNode.group)
       for number in 0..<40 { try await sender.publish("\(round).\(number)") }
-      if round > 1 { await nodes[round - 2].engine.close() }
+      if round > 1 { try await nodes[round - 2].engine.close() }
     }
     await all.wait { Set($0).count == 200 }
     #expect(Set(all.entries).count == 200)
@@ -245,7 +245,7 @@ struct `Events over a Redis server` {
     await worker.receive(EventNode.group)
     try await sender.publish("0", "1")
     await worker.notes.first(2)
-    await worker.engine.close()
+    try await worker.engine.close()
     try await sender.publish("2", "3")
     var options = RedisOptions()
     options.eventTimeout = .seconds(60)
@@ -254,7 +254,7 @@ struct `Events over a Redis server` {
     await worker.notes.wait { Set($0) == ["0", "1", "2", "3"] }
     #expect(worker.notes.entries.suffix(2) == ["2", "3"])
     token.cancel()
-    await engine.close()
+    try await engine.close()
   }
 
   @Test func `a message of 64 MB that no node can read harms no later one`() async throws {
@@ -329,7 +329,7 @@ struct `Events over a Redis server` {
     let server = try RedisServer()
     let node = try EventNode(server)
     await node.connect(.everyNode())
-    await node.engine.close()
+    try await node.engine.close()
     await node.reports.wait { $0.contains { $0.contains("ended") } }
     await #expect(throws: LinkPublishError.self) { try await node.publish("1") }
   }

@@ -144,7 +144,7 @@ struct `The user of an engine` {
     }
     try RedisShell.perform(["ACL SETUSER cache +select"], on: server)
     for await health in engine.health() where health == .connected { break }
-    await engine.close()
+    try await engine.close()
     let (connection, _) = try await connect(to: server)
     let foreign = Tier(space: "other", schema: "1", node: "a", connection: connection)
     await #expect(throws: (any Error).self) { try await foreign.removeAll() }

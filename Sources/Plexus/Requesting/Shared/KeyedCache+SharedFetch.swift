@@ -437,6 +437,11 @@ extension KeyedCache {
       case .stored:
         link.withDebts { $0.catchUp(lease.key) }
         link.note(lease.version, of: lease.key)
+      case .refused(let reason):
+        // Entries of the tier are older, and the copy is as good as one that the tier has.
+        if let reason { noteCacherError([lease.key: reason]) }
+        goAhead(lease.key, link)
+        link.note(nil, of: lease.key)
       case .cleared, .superseded:
         // The result is for the current callers. The entry of the tier, if any, is newer.
         outcome.kind = .transient

@@ -109,6 +109,11 @@ public enum SharedCache: Sendable {
     case cleared
     /// The value was not stored, because the lease was lost: it has expired, or its key was removed, outdated or stored.
     case superseded
+    /// The value was not stored, because the engine does not take it: it is too large, for example. The reason is `nil` if
+    /// it was given before.
+    ///
+    /// The lease was released. The process can use its copy, as one that was stored: a change of the key is announced.
+    case refused(Failure?)
   }
 
   /// The failure of a fetch in another process.

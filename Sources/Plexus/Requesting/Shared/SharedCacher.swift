@@ -25,7 +25,11 @@
 /// ## Failing
 ///
 /// If the engine cannot be reached, requests fetch without it: within a process, requests of a key are still coalesced,
-/// and values are not stored beyond the requests that waited for them.
+/// several keys are still one fetch, and values are not stored beyond the requests that waited for them, unless the
+/// ``trust`` has a time to keep.
+///
+/// If the fetch of another process fails, the process that waits for it looks for the entry once more, without taking the
+/// lease. That entry is the fallback of the cache, as far as its policy allows one for the failure.
 ///
 /// ## Implementing a shared cacher
 ///
@@ -56,7 +60,7 @@ public protocol SharedCacher<Value>: Cacher {
   ///
   /// The call takes a single round trip for all keys with values, and at most one more for the other keys. At most one
   /// lease for a key is valid at any time, among all processes. Leases are renewed by the cacher until they are filled or
-  /// released.
+  /// released. A cache asks for at most 4,096 keys at once, and the calls for more keys follow one another.
   ///
   /// - Parameter wishes: The wish for each key.
   /// - Returns: The finding for each key, without the keys for which the lookup has failed.

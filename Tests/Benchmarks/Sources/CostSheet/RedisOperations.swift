@@ -41,7 +41,7 @@ private func withEngine(_ body: (RedisEngine) async throws -> Void) async throws
   let engine = try RedisEngine(.unix(path: socket), options: options)
   for await health in engine.health() where health == .connected { break }
   try await body(engine)
-  await engine.close()
+  try await engine.close()
 }
 
 /// Receives the latest events of a topic that always has as many.

@@ -85,7 +85,7 @@ private func withEngine(
   let cacher = engine.cacher(String.self, space: space, schema: "1")
   try await cacher.store([key: CacheEntry(value: value, storedAt: .zero)])
   let result = try await body(engine, cacher)
-  await engine.close()
+  try await engine.close()
   withExtendedLifetime(server) {}
   return result
 }
@@ -137,7 +137,7 @@ private func readCommand() async throws -> SentCommand {
     words = line.drop { $0 != "\"" }.dropFirst().dropLast().components(separatedBy: "\" \"")
   }
   monitor.end()
-  await engine.close()
+  try await engine.close()
   return SentCommand(server: server, words: words)
 }
 
@@ -195,7 +195,7 @@ private func appending() -> Comparison {
     ours: timePublishing,
     theirs: {
       let server = try server()
-      await (try connectedEngine(server.socket)).close()
+      try await connectedEngine(server.socket).close()
       let words = [
         "XADD", "stream", "*", "h", String(repeating: "h", count: 40), "d", "{\"number\":12345}",
       ]
@@ -208,7 +208,7 @@ private func timePublishing() async throws -> Double {
   let server = try server()
   let engine = try await connectedEngine(server.socket)
   let time = try await publishTicks(over: engine)
-  await engine.close()
+  try await engine.close()
   withExtendedLifetime(server) {}
   return time
 }
@@ -275,7 +275,7 @@ private func timeConsuming(_ mode: LinkMode) async throws -> Double {
   let server = try server()
   let publisher = try await connectedEngine(server.socket)
   _ = try await publishTicks(over: publisher)
-  await publisher.close()
+  try await publisher.close()
   let time = try await timeConsuming(mode, at: server.socket)
   withExtendedLifetime(server) {}
   return time
@@ -295,7 +295,7 @@ private func timeConsuming(_ mode: LinkMode, at socket: String) async throws -> 
     token.cancel()
   }
   observation.cancel()
-  await engine.close()
+  try await engine.close()
   return time
 }
 

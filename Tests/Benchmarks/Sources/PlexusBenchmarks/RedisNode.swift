@@ -59,7 +59,7 @@ enum RedisNode {
         answer("\(time)")
       }
     }
-    await engine.close()
+    try await engine.close()
   }
 
   private final class Counter: Sendable {

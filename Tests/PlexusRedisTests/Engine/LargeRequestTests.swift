@@ -1,0 +1,138 @@
+import Foundation
+import Plexus
+import PlexusRedis
+import TestSupport
+import Testing
+
+/// Requests of many keys, and large values.
+@Suite(
+  .fewAtOnce,
+  .enabled(if: RedisServer.executable != nil, "redis-server or valkey-server is not installed")
+)
+struct `Large requests over a Redis server` {
+  /// Returns a map that fetches several keys at once, and its engine.
+  private func makeMap(
+    _ server: RedisServer,
+    _ fetches: Log<Int>
+  ) throws -> (RedisEngine, MultiplexerMap<Int, String>) {
+    var options = RedisOptions()
+    // A part of the time of the whole request.
+    options.commandTimeout = .seconds(10)
+    options.nearLease = .seconds(60)
+    options.fetchLease = .seconds(60)
+    let engine = try RedisEngine(server.address, options: options)
+    var policy = CachePolicy()
+    policy.storageTimeout = .seconds(60)
+    let map = MultiplexerMap<Int, String>.bulk(
+      id: "values",
+      policy: policy,
+      cacher: engine.cacher(space: "values", schema: "1")
+    ) { keys in
+      fetches.append(keys.count)
+      return Dictionary(uniqueKeysWithValues: keys.map { ($0, "value \($0)") })
+    }
+    return (engine, map)
+  }
+
+  @Test func `a request of many keys is fetched by one process only`() async throws {
+    let server = try RedisServer()
+    // Three times as many as an outbox takes.
+    let keys = Array(0..<20_000)
+    let (fetches, none) = (Log<Int>(), Log<Int>())
+    let (a, first) = try makeMap(server, fetches)
+    let (b, second) = try makeMap(server, none)
+    for map in [first, second] {
+      let values = await map.request(keys)
+      #expect(values.count == keys.count)
+      #expect(try values.allSatisfy { try $1.get() == "value \($0)" })
+      #expect(map.statistics.cacherErrors == 0)
+    }
+    #expect(fetches.entries == [20_000])
+    #expect(none.entries == [])
+    for engine in [a, b] { try await engine.close() }
+  }
+
+  // MARK: - Values
+
+  @Test func `a value that the outbox does not take is fetched by each process, and reported once`()
+    async throws
+  {
+    let server = try RedisServer()
+    let large = String(repeating: "x", count: 300_000)
+    let fetch: @Sendable (String) -> String = { $0 == "large" ? large : "small" }
+    let monitor = try await RedisMonitor(server)
+    let a = try await CacheNode(server.address, { $0.outboxBytes = 200_000 }, fetch: fetch)
+    let b = try await CacheNode(server.address, { $0.outboxBytes = 200_000 }, fetch: fetch)
+    await monitor.acknowledgements(2)
+    for node in [a, b] {
+      for _ in 0..<5 {
+        #expect(try await node.map.request("large") == large)
+        #expect(try await node.map.request("small") == "small")
+      }
+      #expect(node.fetches.entries.count { $0 == "large" } == 1)
+      let errors = await node.errors.first(1)
+      #expect(errors[0].contains("300"), "\(errors)")
+    }
+    #expect(b.fetches.entries == ["large"])
+    // Its copies follow the changes of other processes.
+    try await b.map.clear("large")
+    while a.fetches.entries.count(where: { $0 == "large" }) == 1 {
+      _ = try await a.map.request("large")
+    }
+    _ = try await a.map.request("large")
+    #expect(a.fetches.entries.count { $0 == "large" } == 2)
+    #expect(a.errors.count == 1)
+    for node in [a, b] { try await node.close() }
+  }
+
+  @Test func `a value that is too slow delays no other one, and is not sent again`() async throws {
+    let server = try RedisServer()
+    let proxy = try RedisProxy(server)
+    let slow = "slow" + String(repeating: "x", count: 300_000)
+    let fetch: @Sendable (String) -> String = { $0 == "large" ? slow : "small" }
+    let monitor = try await RedisMonitor(server)
+    let a = try await CacheNode(proxy.address, { $0.commandTimeout = .seconds(2) }, fetch: fetch)
+    let b = try await CacheNode(server.address, fetch: fetch)
+    await monitor.acknowledgements(2)
+    proxy.hold(before: "slowx")
+    let request = Task { try await a.map.request("large") }
+    while !proxy.isHeld { try await a.cacher.outdate(["other"]) }
+    for number in 0..<10 { #expect(try await a.map.request("\(number)") == "small") }
+    #expect(a.errors.count == 0)
+    #expect(try await request.value == slow)
+    let errors = await a.errors.first(1)
+    #expect(errors[0].contains("300"), "\(errors)")
+    for number in 0..<10 { _ = try await b.map.request("\(number)") }
+    #expect(b.fetchCount == 0)
+    proxy.resume()
+    proxy.hold(before: "slowx")
+    #expect(try await a.map.refresh("large").request("large") == slow)
+    #expect(!proxy.isHeld)
+    #expect(a.errors.count == 1)
+    proxy.resume()
+    for node in [a, b] { try await node.close() }
+  }
+
+  @Test func `large values are stored and read, and their copies follow changes`() async throws {
+    let server = try RedisServer()
+    let origin = Guarded(String(repeating: "1", count: 300_000))
+    let a = try await CacheNode(server.address) { _ in origin.withLock { $0 } }
+    let b = try await CacheNode(server.address) { _ in origin.withLock { $0 } }
+    for round in 2..<6 {
+      let value = origin.withLock { $0 }
+      #expect(try await a.map.request("k") == value)
+      #expect(try await b.map.request("k") == value)
+      #expect(try await a.map.request("k") == value)
+      origin.withLock { $0 = String(repeating: "\(round)", count: 300_000) }
+      try await b.map.clear("k")
+      while try await a.map.request("k") == value {}
+    }
+    #expect(b.fetchCount + a.fetchCount == 5)
+    let stored = String(repeating: "s", count: 400_000)
+    a.map.store(stored, for: "k")
+    try await a.map.flush()
+    while try await b.map.request("k") != stored {}
+    #expect(a.errors.count + b.errors.count == 0)
+    for node in [a, b] { try await node.close() }
+  }
+}

@@ -1,0 +1,198 @@
+import Plexus
+import PlexusRedis
+import TestSupport
+import Testing
+
+/// Caches while their server is away, and the changes that have failed meanwhile.
+@Suite(
+  .fewAtOnce,
+  .enabled(if: RedisServer.executable != nil, "redis-server or valkey-server is not installed")
+)
+struct `Caches during an outage of a Redis server` {
+  private struct Down: ConnectivityFailure {
+    var isConnectivityFailure: Bool { true }
+  }
+
+  /// Lets time pass by the clock of a server.
+  private func pass(_ seconds: Double, on server: RedisServer) throws {
+    _ = try RedisShell.run("BLPOP nothing \(seconds)", on: server)
+  }
+
+  // MARK: - Copies
+
+  /// Returns a node whose server is away, and whose copies from before are no longer used without the rule.
+  private func isolatedNode(
+    _ rule: RedisOptions.WhileIsolated,
+    _ origin: Guarded<Result<String, any Error>>,
+    policy: CachePolicy = CachePolicy()
+  ) async throws -> (RedisServer, RedisProxy, CacheNode) {
+    let server = try RedisServer()
+    let proxy = try RedisProxy(server)
+    let monitor = try await RedisMonitor(server)
+    let node = try await CacheNode(proxy.address, policy: policy) { options in
+      options.nearLease = .milliseconds(200)
+      options.whileIsolated = rule
+    } fetch: { _ in
+      try origin.withLock { $0 }.get()
+    }
+    await monitor.acknowledgements(1)
+    #expect(try await node.map.request("before") == "1")
+    proxy.refuse()
+    try pass(0.2, on: server)
+    return (server, proxy, node)
+  }
+
+  @Test func `copies and values that are fetched meanwhile are kept, and are fallbacks`()
+    async throws
+  {
+    let origin = Guarded<Result<String, any Error>>(.success("1"))
+    let policy = CachePolicy(timeToLive: .seconds(3_600))
+    let (_, proxy, node) = try await isolatedNode(.keep(.seconds(3_600)), origin, policy: policy)
+    origin.withLock { $0 = .success("2") }
+    #expect(try await node.map.request("before") == "1")
+    #expect(try await node.map.request("new") == "2")
+    origin.withLock { $0 = .failure(Down()) }
+    #expect(try await node.map.request("new") == "2")
+    #expect(try await node.map.refresh("new").request("new") == "2")
+    #expect(node.fetches.entries == ["before", "new", "new"])
+    // None of them is used after the reconnection without a look.
+    origin.withLock { $0 = .success("3") }
+    proxy.endRefusal()
+    while try await node.map.request("new") == "2" {}
+    #expect(try await node.map.request("new") == "3")
+  }
+
+  @Test func `by default no copy is used, not even as a fallback`() async throws {
+    let origin = Guarded<Result<String, any Error>>(.success("1"))
+    let (_, _, node) = try await isolatedNode(.fetch, origin)
+    origin.withLock { $0 = .success("2") }
+    #expect(try await node.map.request("before") == "2")
+    origin.withLock { $0 = .failure(Down()) }
+    await #expect(throws: Down.self) { try await node.map.request("before") }
+  }
+
+  @Test func `an outage of the server is none of the origin`() async throws {
+    let origin = Guarded<Result<String, any Error>>(.success("1"))
+    let (_, _, node) = try await isolatedNode(.keep(.seconds(3_600)), origin)
+    // 6,000 requests over 400 keys, 50 at a time.
+    await withTaskGroup { group in
+      for task in 0..<50 {
+        group.addTask {
+          for request in 0..<120 {
+            _ = try? await node.map.request("\((task + request * 50) % 400)")
+          }
+        }
+      }
+    }
+    #expect(node.fetchCount == 1 + 400)
+  }
+
+  @Test(arguments: [false, true])
+  func `a clear everywhere waits until a process without the server keeps no copy`(
+    losesRegistrations: Bool
+  ) async throws {
+    let server = try RedisServer()
+    let origin = Guarded("1")
+    let proxy = try RedisProxy(server)
+    let change: (inout RedisOptions) -> Void = { options in
+      options.nearLease = .milliseconds(400)
+      options.commandTimeout = .milliseconds(400)
+      options.whileIsolated = .keep(.seconds(3))
+    }
+    let monitor = try await RedisMonitor(server)
+    let deaf = try await CacheNode(proxy.address, change) { _ in origin.withLock { $0 } }
+    let node = try await CacheNode(server.address, change) { _ in origin.withLock { $0 } }
+    await monitor.acknowledgements(2)
+    #expect(try await deaf.map.request("k") == "1")
+    proxy.stall(later: true)
+    if losesRegistrations {
+      _ = try RedisShell.run("FLUSHALL", on: server)
+      _ = try await node.map.request("other")
+    }
+    try pass(0.8, on: server)
+    #expect(try await deaf.map.request("k") == "1")
+    origin.withLock { $0 = "2" }
+    try await node.repository.clearAll(.everywhere)
+    #expect(try await deaf.map.request("k") == "2")
+    proxy.resume()
+  }
+
+  // MARK: - Debts
+
+  /// Lets scripts of the server fail that remove entries, or allows them again.
+  private func allowRemovals(_ isAllowed: Bool, on server: RedisServer) throws {
+    // Only removals add fields to entries without a payload.
+    try RedisShell.perform(["ACL SETUSER default \(isAllowed ? "+" : "-")del"], on: server)
+  }
+
+  @Test(arguments: ["key", "tag"])
+  func `a removal that failed is repeated, although no key of it is used`(
+    subject: String
+  ) async throws {
+    let server = try RedisServer()
+    let origin = Guarded("1")
+    let a = try await CacheNode(server.address) {
+      $0.nearLease = .milliseconds(400)
+    } fetch: { _ in
+      origin.withLock { $0 }
+    }
+    let b = try await CacheNode(server.address) { _ in origin.withLock { $0 } }
+    for node in [a, b] { #expect(try await node.map.request("k") == "1") }
+    try allowRemovals(false, on: server)
+    await #expect(throws: (any Error).self) {
+      if subject == "key" { try await a.map.clear("k") } else { try await a.map.clear(tags: ["k"]) }
+    }
+    origin.withLock { $0 = "2" }
+    #expect(try await b.map.request("k") == "1")
+    try allowRemovals(true, on: server)
+    while try await b.map.request("k") == "1" {}
+    #expect(try await b.map.request("k") == "2")
+    for node in [a, b] { try await node.close() }
+  }
+
+  @Test func `the engine pays what it owes before it closes, or throws`() async throws {
+    let server = try RedisServer()
+    let origin = Guarded("1")
+    let b = try await CacheNode(server.address) { _ in origin.withLock { $0 } }
+    for isPaid in [false, true] {
+      // Its next heartbeat comes much later.
+      let a = try await CacheNode(server.address) { _ in origin.withLock { $0 } }
+      for node in [a, b] { _ = try await node.map.request("k") }
+      try allowRemovals(false, on: server)
+      await #expect(throws: (any Error).self) { try await a.map.clear("k") }
+      origin.withLock { $0 = "2" }
+      guard isPaid else {
+        await #expect(throws: (any Error).self) { try await a.close() }
+        try allowRemovals(true, on: server)
+        #expect(try await b.map.request("k") == "1")
+        continue
+      }
+      try allowRemovals(true, on: server)
+      try await a.close()
+      while try await b.map.request("k") == "1" {}
+      #expect(try await b.map.request("k") == "2")
+    }
+    try await b.close()
+  }
+
+  @Test func `a value that is stored after a failed removal stays`() async throws {
+    let server = try RedisServer()
+    let a = try await CacheNode(server.address) {
+      $0.nearLease = .milliseconds(400)
+    } fetch: { _ in
+      "1"
+    }
+    _ = try await a.map.request("k")
+    try RedisShell.perform(["ACL SETUSER default -del"], on: server)
+    await #expect(throws: (any Error).self) {
+      try await a.cacher.remove(.keys(["values/k"]), reach: .shared)
+    }
+    try RedisShell.perform(["ACL SETUSER default +del"], on: server)
+    let entry = CacheEntry(value: "stored", storedAt: .zero)
+    try await a.cacher.store(["values/k": entry])
+    // Some heartbeats.
+    try pass(0.5, on: server)
+    #expect(try await a.cacher.entry(forKey: "values/k")?.value == "stored")
+    try await a.close()
+  }
+}
