@@ -21,7 +21,7 @@ final class RedisConnection: Sendable {
     var sentinels: Sentinels?
     /// The server that is expected at the address.
     var peer = IntroductionState.Peer.master
-    /// The source of the credentials, which is asked for each connection.
+    /// The source of the credentials, which is called for each connection.
     var credentials: Credentials?
     var sentinelCredentials: Credentials?
     var database = 0

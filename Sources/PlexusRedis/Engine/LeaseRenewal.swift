@@ -83,7 +83,7 @@ final class LeaseRenewal: Sendable {
       guard !state.isRenewing else { return [] }
       let now = ContinuousClock.now
       let isShort = state.held.count <= Self.inlineLimit
-      // Those that end first come first.
+      // The first to end are the first.
       let due = state.held.filter { isShort || $0.value <= now }
         .sorted { $0.value < $1.value }.map(\.key)
       state.isRenewing = !due.isEmpty

@@ -62,7 +62,7 @@ public struct RedisOptions: Sendable {
 
   /// Returns the user and the password; `nil` if the server requires none.
   ///
-  /// It is asked for each connection, within the time for connecting, and again before the credentials expire:
+  /// It is called for each connection, within the time for connecting, and again before the credentials expire:
   ///
   /// ```swift
   /// import PlexusRedis

@@ -11,6 +11,7 @@ extension RedisSpace {
   ///   - subjects: The entries that it concerns.
   ///   - isRepeated: Whether it is owed already.
   ///   - change: The change.
+  /// - Returns: The result of the change.
   /// - Throws: The error of the change.
   func owing<Result>(
     _ subjects: [RemovalDebtsState.Subject],

@@ -39,7 +39,9 @@ struct RemovalDebtsState: Sendable {
 
   /// Removes the debts of a change that has succeeded, except later ones.
   ///
-  /// - Parameter revision: The last revision before the change began.
+  /// - Parameters:
+  ///   - subjects: The entries of the change.
+  ///   - revision: The last revision before the change began.
   mutating func settle(_ subjects: some Sequence<Subject>, upTo revision: UInt64) {
     guard !debts.isEmpty else { return }
     for subject in subjects {

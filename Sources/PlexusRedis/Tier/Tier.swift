@@ -293,7 +293,10 @@ final class Tier: Sendable {
 
   /// Returns whether an entry is the one that this node has just filled, and announces its changes from now on.
   ///
-  /// - Parameter version: The version of the fill.
+  /// - Parameters:
+  ///   - version: The version of the fill.
+  ///   - key: The key.
+  /// - Returns: Whether it is there.
   /// - Throws: An error of the connection.
   func confirms(_ version: TierVersion, of key: String) async throws -> Bool {
     let reply = try await connection.send(

@@ -9,7 +9,7 @@ import Testing
   .enabled(if: RedisServer.executable != nil, "redis-server or valkey-server is not installed")
 )
 struct `Credentials of an engine` {
-  @Test func `are asked for each connection`() async throws {
+  @Test func `are requested for each connection`() async throws {
     let server = try RedisServer()
     await RedisShell.waitUntilReady(server)
     try RedisShell.perform(["ACL SETUSER app on >first ~* &* +@all"], on: server)

@@ -9,7 +9,7 @@ import Testing
   .enabled(if: RedisServer.executable != nil, "redis-server or valkey-server is not installed")
 )
 struct `A topic with a group that is absent` {
-  @Test func `goes on for others, and reports the gap to the group`() async throws {
+  @Test func `continues for others, and reports the gap to the group`() async throws {
     let server = try RedisServer()
     func node() throws -> EventNode {
       try EventNode(server) { ($0.eventLimit, $0.whenGroupIsBehind) = (1_000, .trim) }

@@ -146,7 +146,7 @@ extension KeyedCache {
 
   /// Waits until keys have changed, or the leases that flights wait for have ended.
   ///
-  /// - Parameter waiting: The flights that wait; those that are returned are removed.
+  /// - Parameter waiting: The flights that wait, without the returned ones afterwards.
   /// - Returns: The flights that have to look again; none if the task is cancelled.
   private func changed(
     among waiting: inout [SharedItem],
