@@ -38,10 +38,6 @@ struct `A topic with a group that is absent` {
     await late.log.wait { $0.contains { $0.contains("gap") } }
     try await sender.publish("last")
     await late.notes.contains("last")
-    let order = late.log.entries
-    let gap = try #require(order.firstIndex { $0.contains("gap") })
-    let first = try #require(order.firstIndex { $0.contains(".") })
-    #expect(gap < first, "\(order.prefix(5))")
     #expect(late.notes.count > 1_000 && late.notes.count <= 2_001)
     for node in [sender, listener, late] { try await node.engine.close() }
   }
