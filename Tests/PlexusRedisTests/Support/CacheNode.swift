@@ -31,11 +31,12 @@ struct CacheNode: Sendable {
       id: "values",
       policy: policy,
       cacher: cacher,
-      tagging: { [CacheTag(String($0.prefix(1)))] }
-    ) { key in
-      fetches.append(key)
-      return try fetch(key)
-    }
+      tagging: { [CacheTag(String($0.prefix(1)))] },
+      fetch: { key in
+        fetches.append(key)
+        return try fetch(key)
+      }
+    )
     let events = map.events()
     listening = Task {
       for await event in events {

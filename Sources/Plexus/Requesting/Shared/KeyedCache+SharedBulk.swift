@@ -146,7 +146,9 @@ extension KeyedCache {
 
   /// Waits until keys have changed, or the leases that flights wait for have ended.
   ///
-  /// - Parameter waiting: The flights that wait, without the returned ones afterwards.
+  /// - Parameters:
+  ///   - waiting: The flights that wait, without the returned ones afterwards.
+  ///   - link: The link to the shared tier.
   /// - Returns: The flights that have to look again; none if the task is cancelled.
   private func changed(
     among waiting: inout [SharedItem],
