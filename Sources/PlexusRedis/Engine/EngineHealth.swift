@@ -11,9 +11,10 @@ public enum EngineHealth: Hashable, Sendable {
   case degraded(reason: String)
   /// The server cannot be reached or is not a master, for a reason.
   ///
-  /// Copies in memory are used for at most ``RedisOptions/nearLease``. Then each process fetches for its current callers,
-  /// and stores nothing. Publishing an event fails unless a connection is restored within ``RedisOptions/eventTimeout``,
-  /// and events of other processes follow after the reconnection.
+  /// Copies in memory are used for at most ``RedisOptions/nearLease``. Then each process fetches for its current callers;
+  /// ``RedisOptions/whileIsolated-swift.property`` determines whether it keeps the values. Publishing an event fails unless
+  /// a connection is restored within ``RedisOptions/eventTimeout``, and events of other processes follow after the
+  /// reconnection.
   case isolated(reason: String)
   /// The engine was closed.
   case closed

@@ -128,7 +128,7 @@ struct `Encrypted connections` {
     try await engine.connect(within: .seconds(60))
     let cacher = engine.cacher(String.self, space: "values", schema: "1")
     try await cacher.store(["k": CacheEntry(value: "1", storedAt: .zero)])
-    await engine.close()
+    try await engine.close()
     for (certificate, key) in [
       (nil, nil), ("/none.pem", server.key), (server.certificate, "/none.pem"),
       (server.certificate, server.authority),
@@ -138,7 +138,7 @@ struct `Encrypted connections` {
         try await refused.connect(within: .seconds(60))
       }
       #expect(error?.kind == .certificate, "\(error.map { "\($0)" } ?? "")")
-      await refused.close()
+      try await refused.close()
     }
   }
 
@@ -149,7 +149,7 @@ struct `Encrypted connections` {
       try await engine.connect(within: .seconds(60))
     }
     #expect(error?.kind == .certificate)
-    await engine.close()
+    try await engine.close()
   }
 
   @Test func `refuse an old version of TLS`() async throws {

@@ -68,7 +68,7 @@ struct `The health of an engine` {
     await #expect(throws: RedisEngineError.self) { try await cacher.entry(forKey: "k") }
     try RedisShell.perform(["ACL SETUSER app +zadd"], on: server)
     #expect(try await cacher.entry(forKey: "k")?.value == "1")
-    await engine.close()
+    try await engine.close()
   }
 
   @Test func `is degraded by a server without memory, and recovers`() async throws {

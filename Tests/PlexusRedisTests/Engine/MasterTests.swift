@@ -155,7 +155,7 @@ struct `An engine uses only a master` {
     try await cacher.store(["k": Self.entry])
     try servers.exchangeRoles()
     #expect(await health(of: engine) { isIsolated($0, because: "role is replica") } != nil)
-    await engine.close()
+    try await engine.close()
   }
 
   /// Replies after which a server is not used.

@@ -32,7 +32,7 @@ struct CacheNode: Sendable {
       policy: policy,
       cacher: cacher,
       tagging: { [CacheTag(String($0.prefix(1)))] },
-      fetch: { key in
+      onKeyFetch: { key in
         fetches.append(key)
         return try fetch(key)
       }
