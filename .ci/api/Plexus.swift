@@ -188,9 +188,9 @@ public struct CachePolicy : Sendable {
 
     public var fetchTimeout: Duration?
 
-    public var whenUnobserved: Plexus.UnobservedFetch
+    public var whenUnobserved: Plexus.CachePolicy.UnobservedFetch
 
-    public var cacherRead: Plexus.CacherRead
+    public var cacherRead: Plexus.CachePolicy.CacherRead
 
     public var expiryJitter: Double
 
@@ -212,7 +212,24 @@ public struct CachePolicy : Sendable {
 
     public init(timeToLive: Duration = .seconds(30 * 60), staleWhileRevalidate: Duration = .zero, usesCachedValue: @escaping @Sendable (any Error) -> Bool = { error in
       (error as? any ConnectivityFailure)?.isConnectivityFailure == true
-    }, failureTimeToLive: Duration = .zero, retry: Plexus.RetryPolicy = .never, fetchTimeout: Duration? = nil, whenUnobserved: Plexus.UnobservedFetch = .finishAndStore, cacherRead: Plexus.CacherRead = .afterConnectivityError, expiryJitter: Double = 0, timeToIdle: Duration? = nil, refreshAhead: Duration = .zero, softTimeout: Duration? = nil, storageTimeout: Duration = .seconds(5), writeBehind: Duration? = nil, maximumRetryAfter: Duration = .seconds(60), inheritsTaskLocals: Bool = false, staleTimeToLive: Duration? = nil)
+    }, failureTimeToLive: Duration = .zero, retry: Plexus.RetryPolicy = .never, fetchTimeout: Duration? = nil, whenUnobserved: Plexus.CachePolicy.UnobservedFetch = .finishAndStore, cacherRead: Plexus.CachePolicy.CacherRead = .afterConnectivityError, expiryJitter: Double = 0, timeToIdle: Duration? = nil, refreshAhead: Duration = .zero, softTimeout: Duration? = nil, storageTimeout: Duration = .seconds(5), writeBehind: Duration? = nil, maximumRetryAfter: Duration = .seconds(60), inheritsTaskLocals: Bool = false, staleTimeToLive: Duration? = nil)
+}
+
+extension CachePolicy {
+
+    public enum CacherRead : Hashable, Sendable {
+
+        case afterConnectivityError
+
+        case beforeFetch
+    }
+
+    public enum UnobservedFetch : Hashable, Sendable {
+
+        case finishAndStore
+
+        case cancel
+    }
 }
 
 public struct CacheStatistics : Hashable, Sendable {
@@ -303,13 +320,6 @@ public struct CacherError : Error {
 extension CacherError : CustomStringConvertible {
 
     public var description: String { get }
-}
-
-public enum CachePolicy.CacherRead : Hashable, Sendable {
-
-    case afterConnectivityError
-
-    case beforeFetch
 }
 
 public struct Change<Value> : Sendable where Value : Sendable {
@@ -618,15 +628,6 @@ public struct FetchContext<Value> : Sendable where Value : Sendable {
     public let attempt: Int
 
     public init(previousValue: Value?, validator: String? = nil, attempt: Int = 1)
-}
-
-public struct SharedCache.Lease : Hashable, Sendable {
-
-    public let key: String
-
-    public let version: Plexus.SharedCache.Version
-
-    public init(key: String, version: Plexus.SharedCache.Version)
 }
 
 public enum FetchResult<Value> : Sendable where Value : Sendable {
@@ -1195,7 +1196,9 @@ final public class NearTrust : Sendable {
         public func advanced(by duration: Duration) -> Plexus.NearTrust.Moment
     }
 
-    public init(clock: any Clock<Duration> = ContinuousClock())
+    public let timeToKeep: Duration
+
+    public init(clock: any Clock<Duration> = ContinuousClock(), keeping timeToKeep: Duration = .zero)
 
     public var now: Plexus.NearTrust.Moment { get }
 
@@ -1522,6 +1525,101 @@ public struct RetryPolicy : Hashable, Sendable {
     public static func exponential(attempts: Int, base: Duration, cap: Duration, jitter: Double) -> Plexus.RetryPolicy
 }
 
+public enum SharedCache : Sendable {
+
+    public struct Wish : Hashable, Sendable {
+
+        public var newerThan: Plexus.SharedCache.Version?
+
+        public var takesLease: Bool
+
+        public var awaited: Plexus.SharedCache.Version?
+
+        public var tags: [Plexus.CacheTag]
+
+        public init()
+    }
+
+    public enum Finding<Value> : Sendable where Value : Sendable {
+
+        case entry(Plexus.CacheEntry<Value>, age: Duration, Plexus.SharedCache.Version)
+
+        case granted(Plexus.SharedCache.Lease, previous: Plexus.CacheEntry<Value>?)
+
+        case busy(Plexus.SharedCache.Version, previous: Plexus.CacheEntry<Value>?, holderUntil: Duration)
+
+        case failedElsewhere(Plexus.SharedCache.Failure)
+
+        case missing(previous: Plexus.CacheEntry<Value>?)
+    }
+
+    public struct Lease : Hashable, Sendable {
+
+        public let key: String
+
+        public let version: Plexus.SharedCache.Version
+
+        public init(key: String, version: Plexus.SharedCache.Version)
+    }
+
+    public struct Version : Hashable, Comparable, Sendable {
+
+        public let epoch: UInt64
+
+        public let nonce: UInt64
+
+        public let token: UInt64
+
+        public init(epoch: UInt64, nonce: UInt64, token: UInt64)
+
+        public static func < (left: Plexus.SharedCache.Version, right: Plexus.SharedCache.Version) -> Bool
+    }
+
+    public enum Fill : Hashable, Sendable {
+
+        case stored
+
+        case cleared
+
+        case superseded
+
+        case refused(Plexus.SharedCache.Failure?)
+    }
+
+    public struct Failure : Hashable, Plexus.ConnectivityFailure, Plexus.OriginFailure, CustomStringConvertible {
+
+        public var description: String
+
+        public var isConnectivityFailure: Bool
+
+        public var isOriginFailure: Bool
+
+        public init(description: String, isConnectivityFailure: Bool, isOriginFailure: Bool)
+
+        public init(_ error: any Error)
+    }
+
+    public enum Removal : Hashable, Sendable {
+
+        case keys(Set<String>)
+
+        case tags(Set<Plexus.CacheTag>)
+
+        case all
+    }
+
+    public enum Change : Hashable, Sendable {
+
+        case changed(Set<String>)
+
+        case tagged(Set<Plexus.CacheTag>)
+
+        case everything
+
+        case interrupted
+    }
+}
+
 public protocol SharedCacher<Value> : Plexus.Cacher {
 
     var trust: Plexus.NearTrust { get }
@@ -1550,61 +1648,6 @@ extension SharedCacher {
     public func removeEntries(withPrefix prefix: String) async throws
 }
 
-public enum SharedCache.Change : Hashable, Sendable {
-
-    case changed(Set<String>)
-
-    case tagged(Set<Plexus.CacheTag>)
-
-    case everything
-
-    case interrupted
-}
-
-public struct SharedCache.Failure : Hashable, Plexus.ConnectivityFailure, Plexus.OriginFailure, CustomStringConvertible {
-
-    public var description: String
-
-    public var isConnectivityFailure: Bool
-
-    public var isOriginFailure: Bool
-
-    public init(description: String, isConnectivityFailure: Bool, isOriginFailure: Bool)
-
-    public init(_ error: any Error)
-}
-
-public enum SharedCache.Fill : Hashable, Sendable {
-
-    case stored
-
-    case cleared
-
-    case superseded
-}
-
-public enum SharedCache.Finding<Value> : Sendable where Value : Sendable {
-
-    case entry(Plexus.CacheEntry<Value>, age: Duration, Plexus.SharedCache.Version)
-
-    case granted(Plexus.SharedCache.Lease, previous: Plexus.CacheEntry<Value>?)
-
-    case busy(Plexus.SharedCache.Version, previous: Plexus.CacheEntry<Value>?, holderUntil: Duration)
-
-    case failedElsewhere(Plexus.SharedCache.Failure)
-
-    case missing(previous: Plexus.CacheEntry<Value>?)
-}
-
-public enum SharedCache.Removal : Hashable, Sendable {
-
-    case keys(Set<String>)
-
-    case tags(Set<Plexus.CacheTag>)
-
-    case all
-}
-
 final public actor SharedSequence<Element> : Plexus.Broadcaster where Element : Sendable {
 
     deinit
@@ -1623,32 +1666,6 @@ extension SharedSequence {
     nonisolated public func subscriberCounts(bufferingPolicy: Plexus.BufferingPolicy<Int> = .unbounded) -> AsyncStream<Int>
 
     public func waitForSubscriber() async throws
-}
-
-public struct SharedCache.Version : Hashable, Comparable, Sendable {
-
-    public let epoch: UInt64
-
-    public let nonce: UInt64
-
-    public let token: UInt64
-
-    public init(epoch: UInt64, nonce: UInt64, token: UInt64)
-
-    public static func < (left: Plexus.SharedCache.Version, right: Plexus.SharedCache.Version) -> Bool
-}
-
-public struct SharedCache.Wish : Hashable, Sendable {
-
-    public var newerThan: Plexus.SharedCache.Version?
-
-    public var takesLease: Bool
-
-    public var awaited: Plexus.SharedCache.Version?
-
-    public var tags: [Plexus.CacheTag]
-
-    public init()
 }
 
 final public actor StateConsumer<State> where State : Sendable {
@@ -1773,13 +1790,6 @@ final public actor Throttler : Plexus.Broadcaster {
     nonisolated public func subscription(bufferingPolicy: Plexus.BufferingPolicy<Void> = .unbounded) -> Plexus.Subscription<Void>
 
     nonisolated public var subscriberCount: Int { get }
-}
-
-public enum CachePolicy.UnobservedFetch : Hashable, Sendable {
-
-    case finishAndStore
-
-    case cancel
 }
 
 public struct Zipper<each R> : Sendable where repeat each R : Plexus.Requestable {

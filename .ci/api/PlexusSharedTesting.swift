@@ -168,7 +168,7 @@ final public class SharedMemory<Value> : Sendable where Value : Sendable {
     public struct Snapshot : Sendable {
     }
 
-    public init(_ type: Value.Type = Value.self, clock: any Clock<Duration> = ContinuousClock(), fetchLease: Duration = .seconds(3), nearLease: Duration = .seconds(2))
+    public init(_ type: Value.Type = Value.self, clock: any Clock<Duration> = ContinuousClock(), fetchLease: Duration = .seconds(3), nearLease: Duration = .seconds(2), keeping timeToKeep: Duration = .zero)
 
     public func node() -> PlexusSharedTesting.SharedMemoryNode<Value>
 

@@ -100,6 +100,8 @@ struct `An engine uses only a master` {
     }
     let old = map(kept)
     #expect(try await old.request("k") == "1")
+    // The new master knows the registration of the process.
+    await servers.replicate()
     try servers.exchangeRoles()
     // The first server follows nothing any longer: it keeps what it has.
     try RedisShell.perform(["REPLICAOF 127.0.0.1 1"], on: servers.first)
