@@ -124,7 +124,7 @@ final public actor RedisEngine {
 
 public struct RedisEngineError : Error, Hashable, Sendable, CustomStringConvertible {
 
-    public enum Kind : String, Hashable, Sendable, CaseIterable {
+    public enum Kind : Hashable, Sendable, CaseIterable {
 
         case authentication
 

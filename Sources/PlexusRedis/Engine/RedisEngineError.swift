@@ -10,7 +10,7 @@
 /// - ``description``
 public struct RedisEngineError: Error, Hashable, Sendable, CustomStringConvertible {
   /// The kind of an error.
-  public enum Kind: String, Hashable, Sendable, CaseIterable {
+  public enum Kind: Hashable, Sendable, CaseIterable {
     /// The server refused the user or the password, or there were no credentials.
     case authentication
     /// The user has no right for a command, key or channel.

@@ -3,7 +3,7 @@
 /// ## Topics
 ///
 /// ### Creating options
-/// - ``init(credentials:sentinelCredentials:database:commandTimeout:nearLease:fetchLease:retention:clearReplicas:eventTimeout:eventLimit:whenGroupIsBehind:outboxBytes:clientName:)``
+/// - ``init(credentials:sentinelCredentials:database:commandTimeout:nearLease:whileIsolated:fetchLease:retention:clearReplicas:eventTimeout:eventLimit:whenGroupIsBehind:outboxBytes:clientName:)``
 ///
 /// ### Signing in
 /// - ``credentials``
