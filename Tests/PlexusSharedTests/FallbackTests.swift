@@ -8,11 +8,19 @@ import Testing
 @Suite(.fewAtOnce)
 struct `Fallbacks with a shared tier` {
   let clock = ManualClock()
+  /// The clock of the engine, on which nothing but the waits for other nodes sleeps.
+  let engineClock = ManualClock()
   let origin = Origin()
   let engine: SharedMemory<String>
 
   init() {
-    engine = SharedMemory<String>(clock: clock)
+    engine = SharedMemory<String>(clock: engineClock)
+  }
+
+  /// Lets all values become stale.
+  private func passMinute() {
+    clock.advance(by: .seconds(60))
+    engineClock.advance(by: .seconds(60))
   }
 
   private func makeNode(_ change: (inout CachePolicy) -> Void = { _ in }) -> SharedNode {
@@ -23,17 +31,16 @@ struct `Fallbacks with a shared tier` {
     return SharedNode(engine, clock: clock, policy: policy, fetch: origin.value)
   }
 
-  /// Lets a node wait for the fetch of another one, until the gate of that one is opened.
+  /// Lets a node wait for the second fetch of another one, until the gate of that one is opened.
   private func wait(
     _ waiting: SharedNode,
     for holder: SharedNode
   ) async -> (Task<String, any Error>, Task<Response<String>, any Error>) {
     holder.gate.close()
     let fetch = Task { try await holder.map.request("k") }
-    await holder.gate.arrivals(1)
-    let sleepers = clock.sleeperCount
+    await holder.gate.arrivals(2)
     let wait = Task { try await waiting.map.response("k") }
-    await clock.sleepers(sleepers + 1)
+    await engineClock.sleepers(1)
     return (fetch, wait)
   }
 
@@ -44,7 +51,7 @@ struct `Fallbacks with a shared tier` {
     let (a, b) = (makeNode(), makeNode())
     _ = try await a.map.request("k")
     if hasValue { _ = try await b.map.request("k") }
-    clock.advance(by: .seconds(60))
+    passMinute()
     origin.fail()
     let (fetch, waiting) = await wait(b, for: a)
     a.gate.open()
@@ -63,7 +70,7 @@ struct `Fallbacks with a shared tier` {
     let (a, b) = (makeNode(), makeNode { $0.usesCachedValue = { _ in false } })
     _ = try await a.map.request("k")
     _ = try await b.map.request("k")
-    clock.advance(by: .seconds(60))
+    passMinute()
     origin.fail()
     let (fetch, waiting) = await wait(b, for: a)
     a.gate.open()
@@ -75,14 +82,13 @@ struct `Fallbacks with a shared tier` {
     let (a, b, c) = (makeNode(), makeNode(), makeNode())
     _ = try await a.map.request("k")
     _ = try await b.map.request("k")
-    clock.advance(by: .seconds(60))
+    passMinute()
     origin.fail()
     a.gate.close()
     let fetch = Task { try await a.map.request("k") }
-    await a.gate.arrivals(1)
-    let sleepers = clock.sleeperCount
+    await a.gate.arrivals(2)
     let waiting = Task { try await b.map.request("k") }
-    await clock.sleepers(sleepers + 1)
+    await engineClock.sleepers(1)
     try await c.map.clear("k")
     a.gate.open()
     _ = await fetch.result
@@ -99,15 +105,14 @@ struct `Fallbacks with a shared tier` {
     )
     _ = try await a.map.request("k")
     _ = try await b.map.request("k")
-    clock.advance(by: .seconds(60))
+    passMinute()
     origin.fail(Broken())
     // The renewal of the first node, for which that of the second one waits.
     a.gate.close()
-    let sleepers = clock.sleeperCount
     #expect(try await a.map.request("k") == "1")
-    await a.gate.arrivals(1)
+    await a.gate.arrivals(2)
     #expect(try await b.map.request("k") == "1")
-    await clock.sleepers(sleepers + 1)
+    await engineClock.sleepers(1)
     #expect(try await b.map.request("k") == "1")
     b.gate.close()
     a.gate.open()
@@ -126,17 +131,20 @@ struct `Fallbacks with a shared tier` {
     let (a, b) = (makeNode(), makeNode { $0.softTimeout = .seconds(1) })
     _ = try await a.map.request("k")
     _ = try await b.map.request("k")
-    clock.advance(by: .seconds(60))
+    passMinute()
     a.gate.close()
     let fetch = Task { try await a.map.request("k") }
-    await a.gate.arrivals(1)
-    let sleepers = clock.sleeperCount
+    await a.gate.arrivals(2)
     // Its copy has to be looked up, which finds the lease.
     b.cacher.reconnect()
     let waiting = Task { try await b.map.response("k") }
-    await clock.sleepers(sleepers + 2)
-    clock.advance(by: .seconds(1))
+    await engineClock.sleepers(1)
+    // The soft timeout begins at any time during the wait.
+    let time = Task.detached { [clock] in
+      while !Task.isCancelled { clock.advance(by: .seconds(1)) }
+    }
     let response = try await waiting.value
+    time.cancel()
     #expect(response.value == "1")
     #expect(response.isStale)
     a.gate.open()
@@ -155,14 +163,13 @@ struct `Fallbacks with a shared tier` {
       clock: clock
     ) { _ in throw Origin.Down() }
     for key in keys { _ = try await a.map.request(key) }
-    clock.advance(by: .seconds(60))
+    passMinute()
     origin.fail()
     a.gate.close()
     let fetches = keys.map { key in Task { try await a.map.request(key) } }
-    await a.gate.arrivals(3)
-    let sleepers = clock.sleeperCount
+    await a.gate.arrivals(6)
     let waiting = Task { await bulk.request(keys) }
-    await clock.sleepers(sleepers + 1)
+    await engineClock.sleepers(1)
     a.gate.open()
     for fetch in fetches { _ = await fetch.result }
     #expect(try await waiting.value.mapValues { try $0.get() } == ["a": "1", "b": "1", "c": "1"])
