@@ -89,31 +89,20 @@ extension RedisSpace {
     let keys = owed.compactMap { if case .key(let key) = $0 { key } else { nil } }
     let tags = owed.compactMap { if case .tag(let tag) = $0 { tag } else { nil } }
     let outdated = owed.compactMap { if case .outdated(let key) = $0 { key } else { nil } }
-    do {
-      if !keys.isEmpty {
-        try await owing(keys.map { .key($0) }, isRepeated: true) { try await tier.remove(keys) }
+    func pay(
+      _ subjects: [RemovalDebtsState.Subject],
+      _ change: () async throws -> Void
+    ) async {
+      guard !subjects.isEmpty else { return }
+      do {
+        try await owing(subjects, isRepeated: true, change)
+      } catch {
+        failure = failure ?? error
       }
-    } catch {
-      failure = error
     }
-    do {
-      if !tags.isEmpty {
-        try await owing(tags.map { .tag($0) }, isRepeated: true) {
-          try await tier.remove(tags: tags)
-        }
-      }
-    } catch {
-      failure = failure ?? error
-    }
-    do {
-      if !outdated.isEmpty {
-        try await owing(outdated.map { .outdated($0) }, isRepeated: true) {
-          try await tier.outdate(outdated)
-        }
-      }
-    } catch {
-      failure = failure ?? error
-    }
+    await pay(keys.map { .key($0) }) { try await tier.remove(keys) }
+    await pay(tags.map { .tag($0) }) { try await tier.remove(tags: tags) }
+    await pay(outdated.map { .outdated($0) }) { try await tier.outdate(outdated) }
     if let failure { throw (failure as? TierFailures)?.errors.values.first ?? failure }
   }
 }

@@ -118,6 +118,7 @@ enum TopicScripts {
   /// A batch whose number the engine remembers is not appended again. Entries beyond the limit are removed,
   /// unless a group still needs them: beyond twice the limit, messages are refused, or the oldest ones are removed.
   static let publish = RedisScript(
+    "publishing",
     common + """
       local own, earlier = unpack(redis.call('HMGET', KEYS[2], ARGV[2], ARGV[6]))
       if own then
@@ -254,6 +255,7 @@ enum TopicScripts {
   /// Reading by a group counts as a change, but not as reading. It is this look that makes the server announce the next
   /// message.
   static let surveyGroup = RedisScript(
+    "reading by groups",
     information + """
       local last, oldest = '0-0', false
       for _, info in ipairs(redis.pcall('XINFO', 'GROUPS', KEYS[1])) do
@@ -276,6 +278,7 @@ enum TopicScripts {
   /// Returns the id, the fields and the attempt of each message, and whether it is too large for a reply. The attempt is
   /// 0 for a message that was removed.
   static let claim = RedisScript(
+    "reading by groups",
     entries + sizes + groups + """
       local key, group = KEYS[1], ARGV[1]
       local result, total, others = {}, 0, {}
@@ -314,6 +317,7 @@ enum TopicScripts {
   /// although no other node can have handled them. One that was removed from the stream stays with the
   /// consumer until its time is over, and is then reported, too: claiming it would remove it from the group.
   static let renew = RedisScript(
+    "renewals of events",
     entries + """
       local kept = {}
       for index = 4, #ARGV do
@@ -339,6 +343,7 @@ enum TopicScripts {
   /// A message in progress that is neither acknowledged nor rejected waits for its next attempt. After a restart with old
   /// data, the consumer can have received another one at the position.
   static let postpone = RedisScript(
+    "returns of events",
     entries + groups + """
       local pending = redis.pcall('XPENDING', KEYS[1], ARGV[1], ARGV[3], ARGV[3], 1, ARGV[2])
       local message = not pending.err and pending[1]
@@ -354,6 +359,7 @@ enum TopicScripts {
   ///
   /// Gives back messages that were read ahead. Other consumers can claim them at once, and are woken.
   static let giveBack = RedisScript(
+    "returns of events",
     entries + groups + """
       local count = 0
       for index = 4, #ARGV do
@@ -372,6 +378,7 @@ enum TopicScripts {
   ///
   /// Other consumers can claim the messages at once, and are woken.
   static let leave = RedisScript(
+    "returns of events",
     entries + groups + """
       if redis.pcall('XPENDING', KEYS[1], ARGV[1]).err then return 0 end
       local count = release(KEYS[1], ARGV[1], ARGV[2], ARGV[4], ARGV[3], 0)
@@ -390,6 +397,7 @@ enum TopicScripts {
   /// Creates the group from the oldest message, removes consumers that were not heard of for an hour, and returns the id and
   /// the header of the message that was delivered last.
   static let join = RedisScript(
+    "joining groups",
     information + entries + """
       local created = redis.pcall('XGROUP', 'CREATE', KEYS[1], ARGV[1], '0', 'MKSTREAM')
       local groups = redis.pcall('XINFO', 'GROUPS', KEYS[1])
@@ -417,6 +425,7 @@ enum TopicScripts {
   ///
   /// A server that was restarted with old data can have another message at the position.
   static let acknowledge = RedisScript(
+    "acknowledgements",
     entries + """
       local found = ARGV[3] ~= '' and entry(KEYS[1], ARGV[2])
       if found and not isSame(found, ARGV[3]) then \(superseded) end
@@ -431,6 +440,7 @@ enum TopicScripts {
   ///
   /// A message that another consumer has taken over is left to that one.
   static let reject = RedisScript(
+    "dead letters",
     common + entries + """
       local found = entry(KEYS[1], ARGV[2])
       if found and ARGV[3] ~= '' and not isSame(found, ARGV[3]) then \(superseded) end
@@ -473,6 +483,7 @@ enum TopicScripts {
   ///
   /// Returns the last position that the stream has had, and the header of the message at the position.
   static let survey = RedisScript(
+    "reading of events",
     common + entries + """
       if redis.call('EXISTS', KEYS[1]) == 0 then return {'0-0', false} end
       local latest = last(KEYS[1])
@@ -486,6 +497,7 @@ enum TopicScripts {
   ///
   /// Returns what ``survey`` does, and the id and the fields of the next message, and whether it is too large.
   static let resume = RedisScript(
+    "reading of events",
     common + entries + sizes + """
       if redis.call('EXISTS', KEYS[1]) == 0 then return {'0-0', false} end
       local result = {last(KEYS[1]), header(entry(KEYS[1], ARGV[1]))}

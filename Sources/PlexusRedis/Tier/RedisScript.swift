@@ -2,12 +2,30 @@ internal import PlexusSupport
 
 /// A Lua script that the engine runs as a whole, by its digest once the digest is known.
 final class RedisScript: Sendable {
+  /// The kind of the script, in the plural, for a sentence about it.
+  let purpose: String
   let source: String
   /// The digest, which is the same on every engine, once an engine has the script.
   private let digest = Locked<String?>(nil)
 
-  init(_ source: String) {
+  init(_ purpose: String, _ source: String) {
+    self.purpose = purpose
     self.source = source
+  }
+
+  /// The commands that the script contains, in order of their names.
+  var commands: [String] {
+    var found: Set<String> = []
+    for call in ["call('", "run('"] {
+      for part in source.split(separator: call).dropFirst() {
+        let words = part.split(separator: "'", maxSplits: 3, omittingEmptySubsequences: false)
+        guard let name = words.first, name.allSatisfy(\.isUppercase) else { continue }
+        // Some commands have rights of their own for each subcommand.
+        let isContainer = name == "XGROUP" || name == "XINFO"
+        found.insert(isContainer && words.count > 2 ? "\(name)|\(words[2])" : String(name))
+      }
+    }
+    return found.sorted()
   }
 
   /// Whether the digest is known.

@@ -146,6 +146,7 @@ enum TierScripts {
   /// The findings come after the epoch and the nonce, which tells the replies to two looks apart. An entry is a text, since
   /// it is the most frequent finding: its token, its age in ms and the payload.
   static let look = RedisScript(
+    "looks",
     common + """
       local epoch = current(ARGV[2], ARGV[3], ARGV[1])
       local time = now()
@@ -213,6 +214,7 @@ enum TierScripts {
   ///
   /// ARGV: epoch and token of the lease, node, schema, payload, ms for which the entry is kept.
   static let fill = RedisScript(
+    "fills",
     common + """
       local own = string.format('%s %s:%s', ARGV[1], ARGV[3], ARGV[2])
       local time = now()
@@ -257,6 +259,7 @@ enum TierScripts {
   ///
   /// Returns the schemas if a call does not have the keys of all of them.
   static let store = RedisScript(
+    "stores",
     common + """
       local epoch = current(ARGV[2], ARGV[3], ARGV[1])
       if ARGV[6] ~= '' and count(epoch) ~= tonumber(ARGV[6]) then return {epoch} end
@@ -292,6 +295,7 @@ enum TierScripts {
   /// ARGV: node, payload of the failure or nothing, ms of its retention, then
   /// epoch and token of each lease.
   static let release = RedisScript(
+    "releases of leases",
     common + """
       local released = 0
       for index = 0, #KEYS / 2 - 1 do
@@ -317,6 +321,7 @@ enum TierScripts {
   ///
   /// The key of a lease, which waiting nodes track, is changed at most every half hour.
   static let renew = RedisScript(
+    "renewals of leases",
     common + """
       free(KEYS[2])
       local time = now()
@@ -347,6 +352,7 @@ enum TierScripts {
   ///
   /// Returns the schemas if a call does not have the keys of all of them.
   static let outdate = RedisScript(
+    "refreshes",
     common + """
       for index = 5, #KEYS, 2 do redis.call('DEL', KEYS[index]) end
       local epoch = current(ARGV[2], ARGV[3], ARGV[1])
@@ -369,6 +375,7 @@ enum TierScripts {
   ///
   /// Returns the schemas if a call does not have the keys of all of them.
   static let remove = RedisScript(
+    "removals",
     common + """
       for index = 4, #KEYS, 3 do
         redis.call('DEL', KEYS[index + 1], KEYS[index + 2])
@@ -386,6 +393,7 @@ enum TierScripts {
   ///
   /// Entries and leases with a tag that is not known are not valid. The next use of the tag gives it a higher token.
   static let removeTags = RedisScript(
+    "removals by tag",
     common + """
       for index = 4, #KEYS do redis.call('DEL', KEYS[index]) end
       local epoch = current(ARGV[2], ARGV[3], ARGV[1])
@@ -397,6 +405,7 @@ enum TierScripts {
   ///
   /// ARGV: nonce, known epoch and token.
   static let removeAll = RedisScript(
+    "removals of everything",
     common + """
       free(KEYS[4])
       local epoch = current(ARGV[2], ARGV[3], ARGV[1])
@@ -414,6 +423,7 @@ enum TierScripts {
   ///
   /// Every node ends the trust in its copies, which stay valid.
   static let fence = RedisScript(
+    "clears",
     common + """
       free(KEYS[4])
       local epoch = current(ARGV[2], ARGV[3], ARGV[1])
@@ -429,6 +439,7 @@ enum TierScripts {
   ///
   /// Returns the epoch, the fence, the name of the last loss of registrations, and the longest trust of a node.
   static let beat = RedisScript(
+    "heartbeats",
     common + """
       free(KEYS[4])
       local epoch = current(ARGV[2], ARGV[3], ARGV[1])
@@ -454,6 +465,7 @@ enum TierScripts {
   /// acknowledged the epoch and the fence its name, ms of its trust, and the nonce of its last heartbeat. No time of the
   /// engine is involved: its clock can be set.
   static let laggards = RedisScript(
+    "clears",
     common + """
       free(KEYS[1])
       local report = {lastLoss(KEYS[2], KEYS[1], false, ARGV[1])}
@@ -481,6 +493,7 @@ enum TierScripts {
   /// Removes the registrations of nodes without a later heartbeat. The node without a name is the last loss of
   /// registrations.
   static let forget = RedisScript(
+    "the end of registrations",
     common + """
       for index = 1, #ARGV, 2 do
         local node, beat = ARGV[index], ARGV[index + 1]
@@ -501,6 +514,7 @@ enum TierScripts {
   ///
   /// ARGV: node.
   static let leave = RedisScript(
+    "the end of registrations",
     common + """
       run('ZREM', KEYS[2], ARGV[1])
       run('HDEL', KEYS[1], ARGV[1])

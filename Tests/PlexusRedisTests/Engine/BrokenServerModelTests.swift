@@ -165,7 +165,7 @@ struct `A server that breaks its protocol` {
   }
 
   @Test func `the digest of another script is not used`() async throws {
-    let script = RedisScript("return 'mine'")
+    let script = RedisScript("scripts", "return 'mine'")
     let server = try AnsweringServer(digest: ScriptDigest.text) { command in
       switch command.words[0] {
       case "SCRIPT" where command.connection == 1: "+\(String(repeating: "0", count: 40))\r\n"

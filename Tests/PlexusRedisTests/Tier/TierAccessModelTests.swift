@@ -120,7 +120,7 @@ struct `The user of an engine` {
     let rules = try AccessRules.rules(of: "cache").filter { $0 != missing }
     try prepare(server, rules)
     let (connection, tier) = try await connect(to: server)
-    let script = RedisScript("return redis.call('GET', KEYS[1])")
+    let script = RedisScript("scripts", "return redis.call('GET', KEYS[1])")
     let isLoaded = (try? await script.run(on: connection, keys: [tier.names.epoch], [])) != nil
     #expect(isLoaded == (missing != "+script|load"))
     try RedisShell.perform(["SCRIPT FLUSH"], on: server)
