@@ -139,7 +139,7 @@ struct `Processes whose Redis server or clock has a fault` {
     try origin.hold(false)
     let counts = nodes.map(\.answerCount)
     for node in nodes[..<2] { try node.send("get held") }
-    await monitor.commands(3, with: "lua", "\"HMGET\"", ":e:1:values/held")
+    await monitor.looks(for: "held", by: 3)
     try nodes[2].send("admit")
     for (node, count) in zip(nodes, counts) {
       #expect(await node.nextAnswer(after: count) == "2.2")

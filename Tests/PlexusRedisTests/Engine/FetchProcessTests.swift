@@ -23,7 +23,7 @@ struct `Processes that fetch over a Redis server` {
     await nodes[0].answers("fetching")
     for node in nodes[1...] { try node.send("get k") }
     // Each of them has found the lease.
-    await monitor.commands(4, with: "lua", "\"HMGET\"", ":e:1:values/k")
+    await monitor.looks(for: "k", by: 4)
     // Those of the heartbeats, which renew the lease, do not name the entry.
     func commands() async throws -> Int {
       try await monitor.count(with: "unix:", ":e:1:values/k", on: server)
@@ -94,7 +94,7 @@ struct `Processes that fetch over a Redis server` {
     // From now on, a process that fetches does not wait.
     try origin.hold(false)
     for node in nodes[1...] { try node.send("get k") }
-    await monitor.commands(4, with: "lua", "\"HMGET\"", ":e:1:values/k")
+    await monitor.looks(for: "k", by: 4)
     let counts = nodes.map(\.answerCount)
     try nodes[0].send("admit")
     for (node, count) in zip(nodes, counts) {

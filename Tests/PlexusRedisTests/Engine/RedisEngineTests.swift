@@ -60,9 +60,13 @@ struct `Caches over a Redis server` {
   }
 
   /// Returns an engine that is connected, and whose commands have time, however busy the machine is.
-  private func connected(to server: RedisServer) async throws -> RedisEngine {
+  private func connected(
+    to server: RedisServer,
+    fetchLease: Duration = RedisOptions().fetchLease
+  ) async throws -> RedisEngine {
     var options = RedisOptions()
     options.commandTimeout = .seconds(60)
+    options.fetchLease = fetchLease
     let engine = try RedisEngine(server.address, options: options)
     for await health in engine.health() where health == .connected { break }
     return engine
@@ -395,10 +399,16 @@ struct `Caches over a Redis server` {
     var nodes: [(engine: RedisEngine, map: MultiplexerMap<String, String>)] = []
     let fetches = Log<String>()
     for _ in 0..<2 {
-      let engine = try await connected(to: server)
+      // A look for a long key takes some time.
+      let engine = try await connected(to: server, fetchLease: .seconds(60))
       let cacher = engine.cacher(String.self, space: space, schema: isLong ? "1" : text)
       let tags: @Sendable (String) -> [CacheTag] = { [CacheTag($0)] }
-      let map = MultiplexerMap<String, String>(id: "m", cacher: cacher, tagging: tags) { key in
+      let map = MultiplexerMap<String, String>(
+        id: "m",
+        policy: CachePolicy(storageTimeout: .seconds(60)),
+        cacher: cacher,
+        tagging: tags
+      ) { key in
         fetches.append(key)
         return origin.withLock { $0 }
       }

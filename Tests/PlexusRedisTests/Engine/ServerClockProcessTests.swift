@@ -68,7 +68,7 @@ struct `Processes over a server whose clock is set` {
     let count = heir.answerCount
     if waits {
       try heir.send("get k")
-      await monitor.commands(1, with: "lua", "\"HMGET\"", ":e:1:values/k")
+      await monitor.looks(for: "k", by: 1)
     }
     doomed.die()
     try clock.set(ahead: -Self.hour)
@@ -88,7 +88,7 @@ struct `Processes over a server whose clock is set` {
     await nodes[0].answers("fetching")
     try origin.hold(false)
     try nodes[1].send("get k")
-    await monitor.commands(2, with: "lua", "\"HMGET\"", ":e:1:values/k")
+    await monitor.looks(for: "k", by: 2)
     try clock.set(ahead: step)
     try nodes[0].send("admit")
     for node in nodes { await node.answers("1") }

@@ -60,15 +60,36 @@ final class RedisMonitor: Sendable {
 
   /// Waits until a number of processes have acknowledged the epoch of their caches: later heartbeats announce nothing.
   func acknowledgements(_ count: Int) async {
-    let nodes = Guarded<Set<Substring>>([])
+    await processes(count) { line in
+      line.firstMatch(of: /"HSET" "\{values\}:2:acks" ("[^"]+") "[^" ]+ [^"]+"/)?.1
+    }
+  }
+
+  /// Waits until a number of processes have looked for a key by a script.
+  ///
+  /// The number of looks says less: a process can look twice.
+  func looks(for key: String, by count: Int) async {
+    let fetchKey = "\"{values}:2:f:1:values/\(key)\" "
+    await processes(count) { line in
+      guard line.contains("\"EVAL"), let arguments = line.firstRange(of: fetchKey)?.upperBound
+      else { return nil }
+      // After nonce, epoch, token, schema and the number of keys.
+      let words = line[arguments...].split(separator: " ")
+      return words.count >= 9 ? words[5] : nil
+    }
+  }
+
+  /// Waits for the lines of a number of different processes.
+  private func processes(
+    _ count: Int,
+    _ process: @escaping @Sendable (String) -> Substring?
+  ) async {
+    let found = Guarded<Set<Substring>>([])
     await wait { line in
-      guard let match = line.firstMatch(of: /"HSET" "\{values\}:2:acks" ("[^"]+") "[^" ]+ [^"]+"/)
-      else {
-        return false
-      }
-      return nodes.withLock { nodes in
-        nodes.insert(match.1)
-        return nodes.count >= count
+      guard let process = process(line) else { return false }
+      return found.withLock { found in
+        found.insert(process)
+        return found.count >= count
       }
     }
   }
