@@ -125,6 +125,14 @@ extension RedisEngineError {
     switch error {
     case .tooSlow:
       self.init(.tooLarge, Self.text(error.description, "Store smaller values."))
+    case .lostRegistrations:
+      self.init(
+        .outOfMemory,
+        Self.text(
+          error.description,
+          "Increase maxmemory: the server evicts what it has just stored."
+        )
+      )
     case .notReplicated: self.init(.refused, error.description)
     case .unexpectedReply: self.init(.broken, error.description)
     }

@@ -41,6 +41,8 @@ final class RedisSpace: Sendable {
   /// The number of heartbeats in a row with a changed mark after which there is a pause.
   private static let roundLimit = 8
   private static let pause = Duration.milliseconds(10)
+  /// The number of longest trusts for which a removal waits, each loss of the registrations included.
+  private static let waitLimit = 4
   /// The time between two looks at all registrations.
   private static let sweepPause = Duration.seconds(10)
   private let nearLease: Duration
@@ -306,7 +308,10 @@ final class RedisSpace: Sendable {
   func share(_ change: SharedCache.Change) { tell(change) }
 
   /// Waits until all nodes have acknowledged a mark, or no longer trust their copies.
+  ///
+  /// - Throws: ``TierError/lostRegistrations`` if the server loses them again and again, so that the wait would not end.
   func waitForAcknowledgements(of mark: TierMark) async throws {
+    let start = ContinuousClock.now
     // This node acknowledges it first.
     try await beat()
     while true {
@@ -314,6 +319,8 @@ final class RedisSpace: Sendable {
       let unregistered = state.withLock { $0.unregisteredUntil }.map { $0 - .now } ?? .zero
       let remaining = max(registered, unregistered)
       guard remaining > .zero else { return }
+      let limit = state.withLock { $0.registrations.longestTrust } * Self.waitLimit
+      guard start.duration(to: .now) < limit else { throw TierError.lostRegistrations }
       // A heartbeat of this node ends the tracking of the acknowledgements.
       await acknowledgements.wait(atMost: min(remaining, .milliseconds(20)))
       try Task.checkCancellation()

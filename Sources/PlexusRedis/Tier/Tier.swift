@@ -516,6 +516,8 @@ enum TierError: Error, Hashable, CustomStringConvertible {
   case unexpectedReply
   /// A value was not sent within the time of a command, which other commands had.
   case tooSlow(bytes: Int)
+  /// The engine has lost the registrations of nodes again and again while a removal waited for them.
+  case lostRegistrations
   /// Too few replicas have acknowledged a removal in time, which the server has executed.
   case notReplicated(acknowledged: Int, of: Int)
 
@@ -524,6 +526,8 @@ enum TierError: Error, Hashable, CustomStringConvertible {
     case .unexpectedReply: "The Redis server gave a reply that does not belong to the script."
     case .tooSlow(let bytes):
       "A value of \(bytes) bytes did not reach the Redis server in time."
+    case .lostRegistrations:
+      "The Redis server loses the registrations of processes again and again, so a clear cannot wait for all of them."
     case .notReplicated(let acknowledged, let required):
       "\(acknowledged) replicas of the Redis server have acknowledged the removal in time; \(required) are required."
     }

@@ -99,6 +99,21 @@ struct `Caches over a full server` {
     for node in [a, b] { try await node.engine.close() }
   }
 
+  @Test func `ends a clear although it evicts at once what it stores`() async throws {
+    let (a, b) = (
+      try await node(nearLease: .milliseconds(400)), try await node(nearLease: .milliseconds(400))
+    )
+    for node in [a, b] { #expect(try await node.map.request("k") == "1") }
+    try RedisShell.perform(["CONFIG SET maxmemory-policy allkeys-lru"], on: server)
+    try fill()
+    origin.withLock { $0 = "2" }
+    let repository = MuxRepository()
+    a.map.register(in: repository)
+    for _ in 0..<3 { try? await repository.clearAll(.everywhere) }
+    for node in [a, b] { #expect(try await node.map.request("k") == "2") }
+    for node in [a, b] { try? await node.engine.close() }
+  }
+
   @Test func `refuses an event with the reason, and accepts it once there is memory`() async throws
   {
     let (engine, _) = try await node()
