@@ -25,6 +25,49 @@ struct `Maps without their engine` {
     SharedMemory(clock: clock, keeping: time)
   }
 
+  // MARK: - Flights
+
+  @Test(arguments: [Duration.zero, .seconds(10)])
+  func `no request gets the result of a fetch from before a clear that did not wait for the node`(
+    time: Duration
+  ) async throws {
+    let engine = makeEngine(keeping: time)
+    let (node, other) = (makeNode(engine), makeNode(engine))
+    let repository = MuxRepository()
+    other.map.register(in: repository)
+    node.gate.close()
+    let old = Task { try await node.map.request("k") }
+    await node.gate.arrivals(1)
+    node.cacher.cutOff()
+    clock.advance(by: max(time, .seconds(2)))
+    // The node is no longer waited for.
+    try await repository.clearAll(.everywhere)
+    // These two share a fetch of their own.
+    let new = Task { try await node.map.request("k") }
+    await node.gate.arrivals(2)
+    let last = Task { await node.map.request(["k"])["k"] }
+    node.gate.open()
+    for task in [old, new] { #expect(try await task.value == "1") }
+    #expect(try await last.value?.get() == "1")
+    #expect(node.fetchCount <= 3)
+  }
+
+  @Test func `requests share a fetch from before a cut for as long as a clear waits for the node`()
+    async throws
+  {
+    let node = makeNode(makeEngine())
+    node.gate.close()
+    let old = Task { try await node.map.request("k") }
+    await node.gate.arrivals(1)
+    node.cacher.cutOff()
+    clock.advance(by: .seconds(2) - .nanoseconds(1))
+    let new = Task { try await node.map.request("k") }
+    while node.map.statistics.joins == 0 { await Task.detached {}.value }
+    node.gate.open()
+    for task in [old, new] { #expect(try await task.value == "1") }
+    #expect(node.fetchCount == 1)
+  }
+
   // MARK: - Keeping
 
   @Test func `copies are kept for the time to keep since the engine was heard`() async throws {

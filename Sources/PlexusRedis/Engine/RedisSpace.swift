@@ -203,6 +203,8 @@ final class RedisSpace: Sendable {
       }
       trust.end()
       announce(.everything)
+      // Copies stay untrusted, but this process is heard: flights that begin now can be shared.
+      trust.extend(until: sent.advanced(by: nearLease * 9 / 10))
       state.withLock { state in
         if state.acknowledged.map({ mark.isNewer(than: $0) }) ?? true { state.acknowledged = mark }
       }

@@ -26,7 +26,12 @@ extension KeyedCache {
       distrustAll()
       link.note(seen: generation)
     }
-    return link.trust.holds
+    guard !link.trust.holds else { return true }
+    if let time = link.newSilence {
+      detachFlights()
+      link.note(silence: time)
+    }
+    return false
   }
 
   /// Returns whether a copy in memory is used although the trust does not hold.
@@ -96,6 +101,27 @@ extension KeyedCache {
       lives += shard.allLives
       // From the end, because a removal moves the last entry.
       for index in shard.keys.entries.indices.reversed() {
+        distrust(index, &shard, &effects)
+      }
+    }
+    effects.perform(in: self)
+    for live in lives { live.confirm() }
+  }
+
+  /// Detaches all flights: they began while the engine was heard, and a clear no longer waits for this process.
+  ///
+  /// Otherwise, a request that begins after the clear would get the result of a look or fetch from before it.
+  private func detachFlights() {
+    let now = time.now()
+    var effects = makeEffects()
+    var lives: [LiveFetching<Key, Value>] = []
+    shards.withEachLock { shard in
+      // From the end, because a removal moves the last entry.
+      for index in shard.keys.entries.indices.reversed() where !shard[index].state.isAtRest {
+        let isKept = shard.hasValue(index) && keepsCopy(from: shard[index].state.storedAt, at: now)
+        guard !isKept else { continue }
+        let entry = shard.keys.entries[index]
+        if let live = shard.live(entry.key, entry.hash) { lives.append(live) }
         distrust(index, &shard, &effects)
       }
     }

@@ -64,6 +64,8 @@ public final class NearTrust: Sendable {
   /// The time until which copies from before are used.
   @usableFromInline let deadline = Atomic<Nanoseconds>(.min)
   @usableFromInline let ends = Atomic<UInt64>(0)
+  /// The time until which a removal waits for this process, also if the trust has ended since.
+  private let heard = Atomic<Nanoseconds>(.min)
   private let kept: Nanoseconds
   private struct State {
     /// The end of the time for which the engine counts as heard.
@@ -103,17 +105,19 @@ public final class NearTrust: Sendable {
 
   /// Sets the end of the trust.
   ///
-  /// Nothing happens if ``end()`` was called since the moment was read from ``now``. If values were kept since the last
+  /// Copies stay untrusted if ``end()`` was called since the moment was read from ``now``. If values were kept since the last
   /// extension, the trust ends.
   ///
   /// - Parameter moment: The end.
   public func extend(until moment: Moment) {
     state.withLock { state in
-      guard moment.generation == generation else { return }
-      guard !state.hasKept else { return end(&state) }
-      state.heardUntil = moment.time
       let keptUntil = kept > 0 ? moment.reading.addingSaturating(kept) : moment.time
-      deadline.store(max(moment.time, keptUntil), ordering: .releasing)
+      let end = max(moment.time, keptUntil)
+      heard.store(end, ordering: .releasing)
+      guard moment.generation == generation else { return }
+      guard !state.hasKept else { return self.end(&state) }
+      state.heardUntil = moment.time
+      deadline.store(end, ordering: .releasing)
     }
   }
 
@@ -130,6 +134,12 @@ public final class NearTrust: Sendable {
     state = State()
     deadline.store(.min, ordering: .releasing)
     ends.add(1, ordering: .acquiringAndReleasing)
+  }
+
+  /// The time since which the engine has not been heard; `nil` if it is heard.
+  var silentSince: Nanoseconds? {
+    let heard = heard.load(ordering: .acquiring)
+    return heard != .min && time.now() >= heard ? heard : nil
   }
 
   /// The number of times that the trust has ended.

@@ -21,6 +21,7 @@ final class SharedLink<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   private let state = Locked(State())
   @usableFromInline let copyTrust: CopyTrust
   private let isScheduled = Atomic<Bool>(false)
+  private let seenSilence = Atomic<Nanoseconds>(.min)
 
   init(_ cacher: any SharedCacher<Value>) {
     self.cacher = cacher
@@ -33,6 +34,15 @@ final class SharedLink<Key: Hashable & Sendable, Value: Sendable>: Sendable {
 
   func note(seen generation: UInt64) {
     copyTrust.seen.max(generation, ordering: .acquiringAndReleasing)
+  }
+
+  /// The time since which the engine is not heard, unless flights from before it are detached.
+  var newSilence: Nanoseconds? {
+    trust.silentSince.flatMap { $0 == seenSilence.load(ordering: .acquiring) ? nil : $0 }
+  }
+
+  func note(silence time: Nanoseconds) {
+    seenSilence.store(time, ordering: .releasing)
   }
 
   // MARK: - Looks
