@@ -14,8 +14,13 @@ struct NodeSettings {
     )
   }
 
-  /// The path of the server's socket.
-  var socket: String { values["socket"] ?? "" }
+  /// The address of the server: the path of its socket, or the port of a sentinel.
+  var address: RedisAddress {
+    guard let port = values["sentinel"].flatMap({ UInt16($0) }) else {
+      return .unix(path: values["socket"] ?? "")
+    }
+    return .sentinel(name: "main", [.tcp(host: "127.0.0.1", port: port)])
+  }
   /// The path of the folder of the origin.
   var folder: String { values["folder"] ?? "" }
   var schema: String { values["schema"] ?? "1" }
@@ -28,6 +33,7 @@ struct NodeSettings {
     // Tests do not depend on how busy the machine is.
     options.eventTimeout = .seconds(60)
     options.outboxBytes = number("outboxBytes")
+    options.clearReplicas = number("clearReplicas")
     return options
   }
 

@@ -19,6 +19,8 @@ import PlexusRedis
 /// | `join MILLISECONDS` | `connected`, then `handling TEXT` and `handled TEXT` for each note of the group |
 /// | `publish TEXT` | `published TEXT`, or the error |
 /// | `flood COUNT` | `published` or the error for each of that many notes of 64 KiB |
+/// | `load SEED` | `operations` for each 100 operations of a ``Load``, which writes a history |
+/// | `rest` | `loaded`, once the operations of the load have ended |
 /// | `close` | none: the process ends |
 @main
 struct SharedNodeProgram {
@@ -26,6 +28,7 @@ struct SharedNodeProgram {
   private let origin: Origin
   private let map: MultiplexerMap<String, String>
   private let notes: Notes
+  private let load: Load
 
   static func main() async throws {
     let program = try SharedNodeProgram(NodeSettings(CommandLine.arguments.dropFirst()))
@@ -43,13 +46,14 @@ struct SharedNodeProgram {
   private init(_ settings: NodeSettings) throws {
     let folder = URL(filePath: settings.folder, directoryHint: .isDirectory)
     let origin = Origin(folder: folder, schema: settings.schema)
-    engine = try RedisEngine(.unix(path: settings.socket), options: settings.options)
+    engine = try RedisEngine(settings.address, options: settings.options)
     map = MultiplexerMap(
       id: "values",
       cacher: engine.cacher(space: "values", schema: settings.schema)
     ) { _ in try await origin.fetch() }
     map.register()
     notes = Notes(over: engine.events, origin)
+    load = Load(over: engine, in: folder)
     self.origin = origin
   }
 
@@ -64,6 +68,8 @@ struct SharedNodeProgram {
     case "listen": notes.listen()
     case "join": notes.join(retryAfter: .milliseconds(Int(argument) ?? 0))
     case "publish": notes.publish(argument)
+    case "load": load.begin(UInt64(argument) ?? 0)
+    case "rest": load.end()
     case "flood": notes.flood(Int(argument) ?? 0)
     default: Self.answer("error: there is no command \(command)")
     }

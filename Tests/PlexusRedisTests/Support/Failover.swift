@@ -109,7 +109,8 @@ final class PointedSocket: Sendable {
     try? FileManager.default.removeItem(at: folder)
   }
 
-  private var path: String { folder.appending(path: "socket").path }
+  /// The path of the socket.
+  var path: String { folder.appending(path: "socket").path }
 
   var address: RedisAddress { .unix(path: path) }
 

@@ -25,29 +25,36 @@ final class NodeProcess: Sendable {
   /// - Parameters:
   ///   - server: The server.
   ///   - proxy: The proxy by which it connects, if any.
+  ///   - socket: The path of the server, if it is another name.
+  ///   - sentinel: The port of the sentinel that knows the server, if any.
   ///   - nearLease: The time for which it trusts its copies, in milliseconds.
   ///   - fetchLease: The time for which its leases last, in milliseconds.
   ///   - commandTimeout: The time that it waits for the server, in milliseconds.
   ///   - outboxBytes: The number of bytes that can wait to be sent.
+  ///   - clearReplicas: The number of replicas that acknowledge a clear.
   ///   - schema: The version of its values.
   ///   - clock: Its wall clock, if it has one of its own.
   init(
     _ server: RedisServer,
     through proxy: RedisProxy? = nil,
+    at socket: String? = nil,
+    of sentinel: UInt16? = nil,
     nearLease: Int = 60_000,
     fetchLease: Int = 60_000,
     commandTimeout: Int = 60_000,
     outboxBytes: Int = 16 << 20,
+    clearReplicas: Int = 0,
     schema: String = "1",
     clock: SkewedClock? = nil
   ) async throws {
     let executable: URL = try #require(Self.executable, "SharedNode is not built")
     process.executableURL = executable
     process.arguments = [
-      "socket=\(proxy?.socket ?? server.socket)", "folder=\(server.folder.path)",
+      "socket=\(proxy?.socket ?? socket ?? server.socket)", "folder=\(server.folder.path)",
       "nearLease=\(nearLease)", "fetchLease=\(fetchLease)", "commandTimeout=\(commandTimeout)",
-      "outboxBytes=\(outboxBytes)", "schema=\(schema)",
+      "outboxBytes=\(outboxBytes)", "clearReplicas=\(clearReplicas)", "schema=\(schema)",
     ]
+    if let sentinel { process.arguments?.append("sentinel=\(sentinel)") }
     if let clock {
       process.environment = ProcessInfo.processInfo.environment
         .merging(clock.environment) { $1 }
