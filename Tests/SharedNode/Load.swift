@@ -1,6 +1,7 @@
 import Foundation
 import Plexus
 import PlexusRedis
+import PlexusTesting
 
 /// Requests, writes and clears in a random order, which write a history: the file `history` of the folder.
 ///
@@ -50,13 +51,20 @@ struct Load: Sendable {
   /// Begins the operations of a number of concurrent callers.
   func begin(_ seed: UInt64) {
     let operations = LoadOperations(over: engine, in: folder)
+    // The rate of the load, which leaves time for the server.
+    let rate = Gate()
+    Thread.detachNewThread {
+      while true {
+        poll(nil, 0, 1)
+        rate.admit(Self.callerCount)
+      }
+    }
     for caller in 0..<Self.callerCount {
       Task.detached { [progress] in
         var random = SeededNumbers(state: seed &* 1_000 &+ UInt64(caller))
         repeat {
           await operations.perform(&random)
-          // The rate of the load, which leaves time for the server.
-          try? await Task.sleep(for: .milliseconds(1))
+          try? await rate.wait()
         } while await progress.continues()
       }
     }

@@ -25,7 +25,7 @@ import Testing
     #expect(violations("clear a 20 30 everywhere \(subject)", "get b 31 40 1.2 1.2 7 19").isEmpty)
   }
 
-  @Test func `has the longest clear among those that overlap`() {
+  @Test func `has the longest clear among several that overlap`() {
     let clears = [
       "clear a 20 50 everywhere ", "clear a 10 60 everywhere ", "clear a 15 30 shared 1.2",
     ]

@@ -1,6 +1,6 @@
 /// The requests and clears of several processes, and the promises that they break.
 ///
-/// A line is one of those that the program `SharedNode` writes. All times are nanoseconds of one clock. The time of a clear
+/// A line is that of the program `SharedNode`. All times are nanoseconds of one clock. The time of a clear
 /// ends after it has returned, and the time of a request begins before it: an order that is not certain breaks no promise.
 struct HistoryState {
   /// A promise that is broken.

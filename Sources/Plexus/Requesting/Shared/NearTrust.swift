@@ -112,12 +112,12 @@ public final class NearTrust: Sendable {
   public func extend(until moment: Moment) {
     state.withLock { state in
       let keptUntil = kept > 0 ? moment.reading.addingSaturating(kept) : moment.time
-      let end = max(moment.time, keptUntil)
-      heard.store(end, ordering: .releasing)
+      let limit = max(moment.time, keptUntil)
+      heard.store(limit, ordering: .releasing)
       guard moment.generation == generation else { return }
-      guard !state.hasKept else { return self.end(&state) }
+      guard !state.hasKept else { return end(&state) }
       state.heardUntil = moment.time
-      deadline.store(end, ordering: .releasing)
+      deadline.store(limit, ordering: .releasing)
     }
   }
 
