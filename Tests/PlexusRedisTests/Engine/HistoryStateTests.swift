@@ -50,10 +50,17 @@ import Testing
   }
 
   @Test func `goes back if a process returns an older version than before`() {
-    #expect(violations("get a 1 2 1.2 1.2 7 1", "get a 3 4 1.2 1.2 6 1") == [.wentBack])
-    #expect(violations("get a 1 3 1.2 1.2 7 1", "get a 3 4 1.2 1.2 6 1").isEmpty)
-    #expect(violations("get a 1 2 1.2 1.2 7 1", "get b 3 4 1.2 1.2 6 1").isEmpty)
-    #expect(violations("get a 1 2 1.2 1.2 7 1", "get a 3 4 1.3 1.3 6 1").isEmpty)
+    let older = "get b 1 3 1.2 1.2 6 2"
+    #expect(violations(older, "get a 4 6 1.2 1.2 7 5", "get a 7 8 1.2 1.2 6 2") == [.wentBack])
+    #expect(violations(older, "get a 4 7 1.2 1.2 7 5", "get a 7 8 1.2 1.2 6 2").isEmpty)
+    #expect(violations(older, "get c 4 6 1.2 1.2 7 5", "get a 7 8 1.2 1.2 6 2").isEmpty)
+    #expect(violations(older, "get a 4 6 1.3 1.3 7 5", "get a 7 8 1.2 1.2 6 2").isEmpty)
+  }
+
+  @Test func `has no order of fetches that overlap`() {
+    let older = "get b 1 6 1.2 1.2 6 2"
+    #expect(violations(older, "get a 4 6 1.2 1.2 7 5", "get a 7 8 1.2 1.2 6 2").isEmpty)
+    #expect(violations("get a 4 6 1.2 1.2 7 5", "get a 7 8 1.2 1.2 6 2").isEmpty)
   }
 
   @Test func `has failed requests and foreign values`() {

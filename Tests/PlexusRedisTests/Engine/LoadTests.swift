@@ -100,9 +100,6 @@ struct `Processes under load` {
     let file = servers.server.folder.appending(path: "history")
     let history = HistoryState(try String(contentsOf: file, encoding: .utf8))
     let violations = history.violations(lease: UInt64(Self.nearLease) * 1_000_000, lost: lost)
-    print(
-      "\(fault): \(history.requestCount) requests, \(history.clearCount) clears, lost: \(lost.map { "\($0)" } ?? "")"
-    )
     #expect(violations.isEmpty, "\(violations.count): \(violations.prefix(3).map { "\($0)" })")
     #expect(history.requestCount > 1_000)
     #expect(history.clearCount > 5)

@@ -95,7 +95,6 @@ struct `Caches during an outage of a Redis server` {
         }
       }
     }
-    print("fetches of an outage with \(rule): \(node.fetchCount - before)")
     return node.fetchCount - before
   }
 

@@ -11,7 +11,8 @@ struct HistoryState {
     case foreign
     /// The fetch of the value began before a clear that the request had to follow.
     case cleared
-    /// The value is older than one that the process had returned before.
+    /// The value is older than one that the process had returned before, and its fetch had ended before that of the other
+    /// one began: fetches that overlap have no order.
     case wentBack
   }
 
@@ -39,10 +40,10 @@ struct HistoryState {
   }
 
   /// The longest value in a sequence of times, for all times up to each of them.
-  private struct Steps<Value: Comparable> {
-    private var steps: [(time: UInt64, value: Value, line: Substring)] = []
+  private struct Steps<Value: Comparable, Event> {
+    private var steps: [(time: UInt64, value: Value, event: Event)] = []
 
-    init(_ events: [(time: UInt64, value: Value, line: Substring)]) {
+    init(_ events: [(time: UInt64, value: Value, event: Event)]) {
       for event in events.sorted(by: { $0.time < $1.time }) {
         if let last = steps.last, last.value >= event.value { continue }
         steps.append(event)
@@ -50,13 +51,13 @@ struct HistoryState {
     }
 
     /// Returns the largest value of a time before another one.
-    func last(before time: UInt64) -> (value: Value, line: Substring)? {
+    func last(before time: UInt64) -> Event? {
       var (low, high) = (0, steps.count)
       while low < high {
         let middle = (low + high) / 2
         if steps[middle].time < time { low = middle + 1 } else { high = middle }
       }
-      return low > 0 ? (steps[low - 1].value, steps[low - 1].line) : nil
+      return low > 0 ? steps[low - 1].event : nil
     }
   }
 
@@ -123,19 +124,23 @@ struct HistoryState {
       let clears = clears.filter { $0.concerns(key) }
       let shared = Steps(
         clears.filter { $0.isEverywhere || lost?.contains($0.end) != true }
-          .map { ($0.isEverywhere ? $0.end : $0.end + lease, $0.begin, $0.line) }
+          .map { ($0.isEverywhere ? $0.end : $0.end + lease, $0.begin, $0) }
       )
+      // The fetch of a value has ended when it was returned first.
+      let fetchEnds = Dictionary(requests.map { ($0.fetched, $0.end) }, uniquingKeysWith: min)
       for process in Set(requests.map(\.process)) {
         let requests = requests.filter { $0.process == process }
-        let own = Steps(clears.filter { $0.process == process }.map { ($0.end, $0.begin, $0.line) })
-        let returned = Steps(requests.map { ($0.end, $0.version, $0.line) })
+        let own = Steps(clears.filter { $0.process == process }.map { ($0.end, $0.begin, $0) })
+        let returned = Steps(requests.map { ($0.end, $0.version, $0) })
         for request in requests {
           for clears in [shared, own] {
-            if let last = clears.last(before: request.begin), request.fetched < last.value {
+            if let last = clears.last(before: request.begin), request.fetched < last.begin {
               violations.append((.cleared, "\(last.line)\n\(request.line)"))
             }
           }
-          if let last = returned.last(before: request.begin), request.version < last.value {
+          if let last = returned.last(before: request.begin), request.version < last.version,
+            let end = fetchEnds[request.fetched], end < last.fetched
+          {
             violations.append((.wentBack, "\(last.line)\n\(request.line)"))
           }
         }
