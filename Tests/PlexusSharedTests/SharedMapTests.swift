@@ -320,6 +320,23 @@ struct `Maps with a shared tier` {
     #expect(try await a.map.request("k") == "mine")
   }
 
+  @Test
+  func `a stored value follows the changes of other nodes, also if its node has not looked for it`()
+    async throws
+  {
+    a.map.store("mine", for: "k")
+    try await a.map.flush()
+    #expect(try await b.map.request("k") == "mine")
+    origin.set("2")
+    try await b.map.clear("k")
+    #expect(try await a.map.request("k") == "2")
+    a.map.store("other", for: "other")
+    try await a.map.flush()
+    b.map.store("theirs", for: "other")
+    try await b.map.flush()
+    #expect(try await a.map.request("other") == "theirs")
+  }
+
   @Test func `a key that is cleared on one node is gone on all`() async throws {
     _ = try await a.map.request("k")
     _ = try await b.map.request("k")

@@ -56,17 +56,25 @@ extension KeyedCache {
     _ link: SharedLink<Key, Value>
   ) -> SharedWatch {
     let (watch, isCrowded) = link.watch(flight, name: name, key: key(of: flight))
-    if isCrowded {
-      link.forget(
-        link.knownKeys.compactMap { name, known in
-          let isNeeded = shards.withLock(hash: known.hash) { shard in
-            shard.keys.index(of: known.key, hash: known.hash) != nil
-          }
-          return isNeeded ? nil : name
-        }
-      )
-    }
+    if isCrowded { forgetAbsentKeys(link) }
     return watch
+  }
+
+  /// Records keys whose values are about to be stored, so that changes of other processes reach the copies in memory.
+  func noteStored(_ keys: [(name: String, key: Key)], _ link: SharedLink<Key, Value>) {
+    let isCrowded = link.note(stored: keys.map { ($0.name, ($0.key, hasher.hash($0.key))) })
+    if isCrowded { forgetAbsentKeys(link) }
+  }
+
+  private func forgetAbsentKeys(_ link: SharedLink<Key, Value>) {
+    link.forget(
+      link.knownKeys.compactMap { name, known in
+        let isNeeded = shards.withLock(hash: known.hash) { shard in
+          shard.keys.index(of: known.key, hash: known.hash) != nil
+        }
+        return isNeeded ? nil : name
+      }
+    )
   }
 }
 

@@ -6,7 +6,7 @@ final class SharedLink<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   typealias HashedKey = (key: Key, hash: UInt64)
 
   private struct State: Sendable {
-    /// The keys that were looked up, by their names in the cacher, and the versions of the values in memory.
+    /// The keys that were looked up or stored, by their names in the cacher, and the versions of the values in memory.
     var keys: [String: (key: HashedKey, version: SharedCache.Version?)] = [:]
     var sweepLimit = 1024
     var watches: [String: [SharedWatch]] = [:]
@@ -62,6 +62,16 @@ final class SharedLink<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     return (known ?? watch, isCrowded)
   }
 
+  /// Records keys whose values are about to be stored.
+  ///
+  /// - Returns: Whether there are so many keys that keys without a value should be removed.
+  func note(stored keys: [(name: String, key: HashedKey)]) -> Bool {
+    state.withLock { state in
+      for (name, key) in keys where state.keys[name] == nil { state.keys[name] = (key, nil) }
+      return state.keys.count > state.sweepLimit
+    }
+  }
+
   /// Returns the watch of a flight.
   func watch(of flight: Flight) -> SharedWatch? {
     state.withLock { $0.watchesOfFlights[ObjectIdentifier(flight)] }
@@ -96,7 +106,7 @@ final class SharedLink<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   /// Informs the watches of changed entries.
   ///
   /// - Parameter names: The names of the keys.
-  /// - Returns: The keys that were looked up.
+  /// - Returns: The keys that were looked up or stored.
   func note(changesOf names: Set<String>) -> [HashedKey] {
     let (keys, watches) = state.withLock { state in
       (names.compactMap { state.keys[$0]?.key }, names.flatMap { state.watches[$0] ?? [] })
@@ -144,7 +154,7 @@ final class SharedLink<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     for watch in watches { watch.note() }
   }
 
-  /// The keys that were looked up.
+  /// The keys that were looked up or stored.
   var knownKeys: [(name: String, key: HashedKey)] {
     state.withLock { state in state.keys.map { ($0.key, $0.value.key) } }
   }

@@ -267,6 +267,7 @@ extension KeyedCache {
         || storage.ledger.admit(&entry.storedAt, item.name, entry.tags, since: item.order)
       if isWritten { entries[item.name] = entry }
     }
+    if let link { noteStored(items.map { ($0.name, $0.subject) }, link) }
     var failures: [String: any Error] = [:]
     do {
       // An abandoned call could still replace or remove the entries.
