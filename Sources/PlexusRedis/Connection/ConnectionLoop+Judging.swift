@@ -51,18 +51,27 @@ extension ConnectionLoop {
     from source: RedisConnection.Credentials
   ) async throws -> ContinuousClock.Instant? {
     let purpose = "the credentials"
+    let new: RedisCredentials
     do {
-      let new = try await source()
-      let words: [RedisCommand.Argument] = [.text(new.user ?? "default"), .text(new.password)]
-      _ = try await send([RedisCommand("AUTH", words)])[0].get()
-      return new.expires
-    } catch let error as RedisError {
-      throw error
+      new = try await source()
     } catch {
-      let reason = "they failed with \(error)"
-      note(RedisEngineError(.noCredentials(address: settings.address, reason: reason)), of: purpose)
+      // A renewal that ends with its connection says nothing about the credentials.
+      if !Task.isCancelled {
+        let reason = "they failed with \(error)"
+        let error = RedisConnectionError.noCredentials(address: settings.address, reason: reason)
+        note(RedisEngineError(error), of: purpose)
+      }
       throw error
     }
+    let words: [RedisCommand.Argument] = [.text(new.user ?? "default"), .text(new.password)]
+    let command = RedisCommand("AUTH", words)
+    _ = try await send([command])[0].get()
+    // The next renewal can be hours away.
+    state.withLock { state in
+      for purpose in [purpose, command.purpose] { state.refusals.end(purpose) }
+    }
+    wake.wake()
+    return new.expires
   }
 }
 

@@ -189,7 +189,7 @@ extension ConnectionLoop {
     guard !isSuperseded else {
       return End(error: .superseded(address: connected.address), isRefusal: true)
     }
-    if let expires = connected.expires, let source = settings.credentials {
+    if let expires = connected.expires, let source = settings.peerCredentials {
       renewal.begin(before: expires) { [weak self] in try await self?.renew(from: source) }
     }
     onEvent(.connected)

@@ -43,6 +43,9 @@ final class RedisConnection: Sendable {
     init(_ address: RedisAddress) {
       self.address = address
     }
+
+    /// The source of the credentials of the server that is expected.
+    var peerCredentials: Credentials? { peer == .sentinel ? sentinelCredentials : credentials }
   }
 
   /// A change of the connection, or a message of the server.

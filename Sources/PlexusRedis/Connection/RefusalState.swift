@@ -1,7 +1,7 @@
 /// The kinds of command that a server refuses, although it is connected.
 ///
-/// A refusal ends when a command of the kind succeeds, but not within two seconds of the last one: commands of one kind can
-/// be refused for some keys only.
+/// A refusal ends when a command of the kind has succeeded, but not within two seconds of the last one: commands of one
+/// kind can be refused for some keys only.
 struct RefusalState: Sendable {
   private static let hold: Nanoseconds = 2_000_000_000
 
@@ -9,6 +9,8 @@ struct RefusalState: Sendable {
     let purpose: String
     var error: RedisEngineError
     var time: Nanoseconds
+    /// Whether a command of the kind has succeeded since then.
+    var isOver = false
   }
 
   private var refusals: [Refusal] = []
@@ -24,13 +26,20 @@ struct RefusalState: Sendable {
     guard let index = refusals.firstIndex(where: { $0.purpose == purpose }) else {
       return refusals.append(Refusal(purpose: purpose, error: error, time: now))
     }
-    refusals[index].error = error
-    refusals[index].time = now
+    refusals[index] = Refusal(purpose: purpose, error: error, time: now)
   }
 
-  /// Records the success of a command.
+  /// Records the success of a command. Any command ends the refusals of other kinds that are over.
   mutating func succeed(_ purpose: String, at now: Nanoseconds) {
-    refusals.removeAll { $0.purpose == purpose && now - $0.time >= Self.hold }
+    for index in refusals.indices where refusals[index].purpose == purpose {
+      refusals[index].isOver = true
+    }
+    refusals.removeAll { $0.isOver && now - $0.time >= Self.hold }
+  }
+
+  /// Records that a kind of command is no longer refused.
+  mutating func end(_ purpose: String) {
+    refusals.removeAll { $0.purpose == purpose }
   }
 
   /// Forgets the refusals of a connection that has ended.

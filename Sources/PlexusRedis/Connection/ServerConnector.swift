@@ -66,7 +66,7 @@ struct ServerConnector {
     let isSentinel = settings.peer == .sentinel
     let known = try ask(
       isSentinel ? sentinelCredentials : credentials,
-      isSentinel ? settings.sentinelCredentials : settings.credentials,
+      settings.peerCredentials,
       for: address,
       deadline,
       isStopped

@@ -62,7 +62,8 @@ public struct RedisOptions: Sendable {
 
   /// Returns the user and the password; `nil` if the server requires none.
   ///
-  /// It is called for each connection, within the time for connecting, and again before the credentials expire:
+  /// It is called for each connection, within the time for connecting, and again before the credentials expire. A call for
+  /// a connection that takes longer than 30 seconds is cancelled, and another one begins.
   ///
   /// ```swift
   /// import PlexusRedis
@@ -128,7 +129,8 @@ public struct RedisOptions: Sendable {
   public var outboxBytes: Int
   /// The name of the connections in the server's list of clients, without spaces.
   ///
-  /// The connections of events and clears add `-events` and `-clears`, and the one to a sentinel `-sentinel`.
+  /// The connections of events, clears and large values add `-events`, `-clears` and `-values`, and the one to a sentinel
+  /// `-sentinel`.
   public var clientName: String
 
   /// Creates settings.

@@ -49,11 +49,13 @@ extension RESPValue {
 struct RedisError: Error, Hashable, CustomStringConvertible {
   /// The first word of the reply, such as `NOSCRIPT` or `MOVED`.
   let code: String
-  /// The whole reply.
+  /// The reply, without arguments of the command.
   let description: String
 
   init(_ reply: some Collection<UInt8>) {
-    description = String(decoding: reply, as: UTF8.self)
+    let text = String(decoding: reply, as: UTF8.self)
+    // The beginning of the arguments of an unknown command can be that of a password.
+    description = text.firstRange(of: ", with args ").map { String(text[..<$0.lowerBound]) } ?? text
     code = String(description.prefix { $0 != " " })
   }
 }

@@ -59,4 +59,18 @@ import Testing
     #expect(error.map { RedisEngineError($0).kind } == .authentication)
     #expect("\(error.map { "\($0)" } ?? "secret")".contains("secret") == false)
   }
+
+  @Test func `a kind of command that is rare is not refused any longer once it has succeeded`() {
+    var state = RefusalState()
+    state.refuse("publishing", error, at: 0)
+    state.succeed("publishing", at: 1_000_000_000)
+    #expect(state.current == error)
+    state.succeed("heartbeats", at: 2_500_000_000)
+    #expect(state.isEmpty)
+    state.refuse("publishing", error, at: 3_000_000_000)
+    state.succeed("publishing", at: 3_100_000_000)
+    state.refuse("publishing", error, at: 3_200_000_000)
+    state.succeed("heartbeats", at: 9_000_000_000)
+    #expect(state.current == error)
+  }
 }

@@ -108,4 +108,93 @@ struct `Credentials of an engine` {
     }
     #expect(error?.kind == .configuration && error?.description.contains("secret") == false)
   }
+
+  @Test func `that failed once and came then leave no trace in the health`() async throws {
+    struct Away: Error {}
+    let server = try AnsweringServer.replying { $0.usual }
+    let asked = Guarded(0)
+    let options = RedisOptions(
+      credentials: {
+        let number = asked.withLock { asked in
+          asked += 1
+          return asked
+        }
+        if number == 2 { throw Away() }
+        return RedisCredentials(
+          password: "token \(number)",
+          expires: number == 1 ? .now + .milliseconds(125) : nil
+        )
+      },
+      commandTimeout: .seconds(60)
+    )
+    let engine = try RedisEngine(server.address, options: options)
+    var hasFailed = false
+    for await health in engine.health() {
+      if case .degraded(let reason) = health {
+        #expect(reason.contains("Away"))
+        hasFailed = true
+      }
+      if hasFailed, health == .connected { break }
+    }
+    #expect(server.commands.entries.contains { $0.words == ["AUTH", "default", "token 3"] })
+    try await engine.close()
+  }
+
+  @Test func `whose renewal ends with its connection leave no trace in the health`() async throws {
+    let server = try RedisServer()
+    await RedisShell.waitUntilReady(server)
+    try RedisShell.perform(["ACL SETUSER app on >any ~* &* +@all"], on: server)
+    let asked = Guarded(0)
+    let waiting = Log<String>()
+    let options = RedisOptions(
+      credentials: {
+        let number = asked.withLock { asked in
+          asked += 1
+          return asked
+        }
+        guard number == 2 else {
+          return RedisCredentials(
+            user: "app",
+            password: "any",
+            expires: number == 1 ? .now + .milliseconds(125) : nil
+          )
+        }
+        waiting.append("renews")
+        // Until the task is cancelled.
+        await waiting.contains("never")
+        waiting.append("is cancelled")
+        throw CancellationError()
+      },
+      commandTimeout: .seconds(60)
+    )
+    let engine = try RedisEngine(server.address, options: options)
+    let cacher = engine.cacher(String.self, space: "values", schema: "1")
+    await waiting.contains("renews")
+    try RedisShell.perform(["CLIENT KILL USER app"], on: server)
+    await waiting.contains("is cancelled")
+    for _ in 0..<200 { _ = try? await cacher.entry(forKey: "k") }
+    #expect(engine.status.caches.health == .connected)
+    #expect(engine.status.errors[.authentication] == nil)
+    try await engine.close()
+  }
+
+  @Test func `are not shown by a server that repeats the beginning of a command`() async throws {
+    let token = String(repeating: "token", count: 50)
+    let server = try AnsweringServer.replying { command in
+      // As Redis 5 does: at most 128 characters of the arguments.
+      guard command.words[0] == "HELLO" else { return command.usual }
+      return "-ERR unknown command `HELLO`, with args beginning with: `3`, `AUTH`, `default`, "
+        + "`\(token.prefix(100))\r\n"
+    }
+    let options = RedisOptions(credentials: { RedisCredentials(password: token) })
+    let engine = try RedisEngine(server.address, options: options)
+    let error = await #expect(throws: RedisEngineError.self) {
+      try await engine.connect(within: .seconds(60))
+    }
+    #expect(error?.kind == .configuration)
+    #expect(error?.description.contains("HELLO") == true)
+    #expect(error?.description.contains("token") == false)
+    #expect("\(String(describing: engine.status.caches.health))".contains("token") == false)
+    try await engine.close()
+  }
 }

@@ -111,6 +111,33 @@ struct `An engine whose master is that of sentinels` {
     withExtendedLifetime(master) {}
   }
 
+  @Test func `renews the credentials of a sentinel with those of sentinels`() async throws {
+    let master = try AnsweringServer.replying { $0.usual }
+    guard case .tcp(_, let number) = master.address else { return }
+    let port = Guarded(number)
+    let sentinel = try announcingServer(port)
+    let asked = Guarded(0)
+    let engine = try engine([sentinel.address]) { options in
+      options.credentials = { RedisCredentials(user: "app", password: "secret of the master") }
+      options.sentinelCredentials = {
+        let number = asked.withLock { asked in
+          asked += 1
+          return asked
+        }
+        return RedisCredentials(
+          user: "watcher",
+          password: "\(number)",
+          expires: .now + .milliseconds(200)
+        )
+      }
+    }
+    await sentinel.commands.wait { $0.contains { $0.words[0] == "AUTH" } }
+    let words = sentinel.commands.entries.map(\.words)
+    #expect(words.filter { $0[0] == "AUTH" }.allSatisfy { $0[1] == "watcher" })
+    #expect(!words.joined().contains("secret of the master"))
+    try await engine.close()
+  }
+
   @Test func `an unknown name is an error at once`() async throws {
     let server = try await Failover()
     let sentinel = try await SentinelServer(of: server.firstPort)
