@@ -93,7 +93,10 @@ extension ConnectionLoop {
         switch admission {
         case .writes(let turn): own = turn
         case .queued: break
-        case .refused(let error): refused.append((wait, error))
+        case .refused(let error):
+          // Other reasons are counted when the connection breaks.
+          if case .outboxFull = error { state.traffic.fail(.tooLarge) }
+          refused.append((wait, error))
         }
       }
       own = own.map { state.pipeline.extend($0) }

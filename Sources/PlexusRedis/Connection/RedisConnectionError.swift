@@ -46,7 +46,9 @@ enum RedisConnectionError: Error, Hashable, CustomStringConvertible {
     switch self {
     case .unreachable, .lost, .timedOut, .notMaster, .superseded, .noCredentials: true
     case .unusable(_, let error): error.kind != .cluster
-    case .refused(_, let error): error.endsConnection && error.kind != .authentication
+    case .refused(_, let error):
+      // Others end by themselves: too many clients, or a script that runs for long.
+      ![.authentication, .permission, .configuration, .cluster].contains(error.introductionKind)
     case .untrusted, .noEncryption, .unsupported, .misconfigured, .outboxFull, .waitedTooLong,
       .closed:
       false

@@ -167,7 +167,11 @@ final class EngineCore: Sendable {
     let hearings = spaces.map(\.hearing)
     var traffic = connection.traffic
     var reconnections = max(0, traffic.connections - 1)
-    for other in [clears?.traffic, events.traffic].compactMap(\.self) {
+    let others = [
+      clears?.traffic, values.withLock { $0 }?.traffic, watch.withLock { $0 }?.traffic,
+      events.traffic,
+    ]
+    for other in others.compactMap(\.self) {
       reconnections += max(0, other.connections - 1)
       traffic.add(other)
     }
@@ -212,7 +216,11 @@ final class EngineCore: Sendable {
         throw CancellationError()
       }
       group.addTask { [self] in
-        try await Task.sleep(for: limit)
+        try await Task.sleep(for: min(limit, .seconds(Int32.max)))
+        switch health.value {
+        case .connected, .degraded: return
+        case .connecting, .isolated, .closed: break
+        }
         throw failure.map { RedisEngineError($0) }
           ?? RedisEngineError(
             .timedOut,
@@ -265,13 +273,17 @@ final class EngineCore: Sendable {
   ///
   /// - Throws: An error if the process has no thread or file descriptor left, or if the engine was closed.
   func largeValueConnection() throws -> RedisConnection {
-    if let known = values.withLock({ $0 }) { return known }
-    guard !state.withLock({ $0.isClosed }) else { throw RedisConnectionError.closed }
-    let new = try RedisConnection(valueSettings) { _ in }
-    return values.withLock { values in
-      values = values ?? new
-      return values ?? new
+    let result = values.withLock { values in
+      Result { () throws -> RedisConnection in
+        if let values { return values }
+        // The end of the engine closes the connection that it finds afterwards.
+        guard !state.withLock({ $0.isClosed }) else { throw RedisConnectionError.closed }
+        let new = try RedisConnection(valueSettings) { [weak self] in self?.receive($0, on: 2) }
+        values = new
+        return new
+      }
     }
+    return try result.get()
   }
 
   /// The number of removals that have failed, and that are repeated.
@@ -296,8 +308,9 @@ final class EngineCore: Sendable {
       return failure
     }
     await events.close()
-    await watch.withLock { $0.take() }?.close()
-    await values.withLock { $0.take() }?.close()
+    // Their numbers stay in the status.
+    await watch.withLock { $0 }?.close()
+    await values.withLock { $0 }?.close()
     await clears?.close()
     await connection.close()
     // Requests that wait for other processes continue on their own.
@@ -310,12 +323,13 @@ final class EngineCore: Sendable {
 
   /// Changes the health, and publishes it.
   private func update(_ change: (inout HealthState) -> Void) {
-    let new = state.withLock { state in
-      let old = state.health.health
-      change(&state.health)
-      return state.health.health == old ? nil : state.health.health
+    state.withLock { change(&$0.health) }
+    // The threads of several connections can publish in another order than they change the state.
+    while true {
+      let new = state.withLock { $0.health.health }
+      guard health.value != new else { return }
+      health.value = new
     }
-    if let new { health.value = new }
   }
 
   private func receive(_ event: RedisConnection.Event, on connection: Int) {

@@ -3,15 +3,6 @@ internal import Plexus
 
 /// The cacher of one cache over a space of an engine.
 final class RedisCacher<Value: Codable & Sendable>: SharedCacher {
-  /// The payload of a failure.
-  private struct FailurePayload: Codable {
-    let description: String
-    let isConnectivityFailure: Bool
-    let isOriginFailure: Bool
-    /// The size of the value that the server did not take: the nodes that have waited for it fetch by themselves.
-    var refusedSize: Int?
-  }
-
   /// The size from which a value is sent over a connection of its own, so that it delays no other command.
   private static var largeSize: Int { 128 << 10 }
 
@@ -131,27 +122,22 @@ final class RedisCacher<Value: Codable & Sendable>: SharedCacher {
           search.failure = error
           search.rest[wish.key] = nil
           if wish.takesLease { space.lose([wish.key], because: error) }
-        case .success(let finding):
-          if isRefusal(finding, of: wish.key) {
-            search.rest[wish.key] = nil
+        case .success(.failedElsewhere(let payload)):
+          search.rest[wish.key] = nil
+          let failure = FailurePayload(payload)
+          if let size = failure.refusedSize {
+            // Each node fetches the value by itself.
+            _ = space.refuse(wish.key, size: size)
           } else {
-            note(finding, for: wish.key, in: &search)
+            search.findings[wish.key] = .failedElsewhere(failure.failure)
           }
+        case .success(let finding):
+          note(finding, for: wish.key, in: &search)
         }
       }
       space.leases.endLook(for: wanted)
     }
     return search
-  }
-
-  /// Returns whether another node has fetched a value that the server did not take.
-  private func isRefusal(_ finding: TierFinding, of key: String) -> Bool {
-    guard case .failedElsewhere(let payload) = finding,
-      let failure = try? RedisCoding.decoder.decode(FailurePayload.self, from: Data(payload)),
-      let size = failure.refusedSize
-    else { return false }
-    _ = space.refuse(key, size: size)
-    return true
   }
 
   /// Notes a finding, or that only a newer entry will do, if it cannot be decoded.
@@ -183,23 +169,7 @@ final class RedisCacher<Value: Codable & Sendable>: SharedCacher {
         previous: previous.flatMap { entry($0) },
         holderUntil: remaining
       )
-    case .failedElsewhere(let payload):
-      guard let failure = try? RedisCoding.decoder.decode(FailurePayload.self, from: Data(payload))
-      else {
-        let failure = SharedCache.Failure(
-          description: "The fetch of another process has failed.",
-          isConnectivityFailure: false,
-          isOriginFailure: true
-        )
-        return .failedElsewhere(failure)
-      }
-      return .failedElsewhere(
-        SharedCache.Failure(
-          description: failure.description,
-          isConnectivityFailure: failure.isConnectivityFailure,
-          isOriginFailure: failure.isOriginFailure
-        )
-      )
+    case .failedElsewhere: return nil
     }
   }
 
@@ -276,17 +246,19 @@ final class RedisCacher<Value: Codable & Sendable>: SharedCacher {
     return try await core.largeGate.run(payload.count) {
       let connection = try core.largeValueConnection()
       // Otherwise, the time for connecting would count for the value.
-      _ = try await connection.send(RedisCommand("PING"))
+      _ = try await space.tier.answers(on: connection)
       do {
-        let fill = try await space.fill(lease.key, as: lease.version) {
-          try await space.tier.fill(
+        let fill = try await space.following(lease.key) {
+          let fill = try await space.tier.fill(
             payload,
             under: lease,
             tags: tags,
             lifetime: lifetime,
             on: connection
           )
+          return (fill, fill == .stored ? lease.version : nil)
         }
+        space.take(lease.key)
         return .success(fill)
       } catch let error as RedisConnectionError {
         switch error {
@@ -452,14 +424,28 @@ final class RedisCacher<Value: Codable & Sendable>: SharedCacher {
     isLarge: Bool
   ) async throws {
     let (key, size) = (items[0].key, items[0].payload.count)
-    if isLarge, space.refuses(key, size: size) { return try await space.tier.remove([key]) }
+    if isLarge, space.refuses(key, size: size) {
+      try await space.tier.remove([key])
+      // Nothing is announced of a key that this process has not looked for.
+      return space.announce(.changed([key]))
+    }
     do {
-      try await (isLarge ? core.largeGate : core.gate).run(size) {
-        let connection = isLarge ? try core.largeValueConnection() : nil
-        _ = try await connection?.send(RedisCommand("PING"))
-        try await space.storing(items.map(\.key)) {
-          try await space.tier.store(items, requiring: epoch, on: connection)
+      guard isLarge else {
+        return try await core.gate.run(size) {
+          try await space.storing(items.map(\.key)) {
+            _ = try await space.tier.store(items, requiring: epoch)
+          }
         }
+      }
+      try await core.largeGate.run(size) {
+        let connection = try core.largeValueConnection()
+        _ = try await space.tier.answers(on: connection)
+        try await space.storing([key]) {
+          try await space.following(key) {
+            ((), try await space.tier.store(items, requiring: epoch, on: connection))
+          }
+        }
+        space.take(key)
       }
     } catch let error as TierFailures where isLarge {
       guard let reason = error.errors[key] as? RedisConnectionError else { throw error }

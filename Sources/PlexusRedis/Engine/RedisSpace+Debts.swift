@@ -82,7 +82,11 @@ extension RedisSpace {
     let owed = debts.withLock { Array($0.debts.keys) }
     guard !owed.isEmpty else { return }
     if owed.contains(.everything) {
-      _ = try await owing([.everything], isRepeated: true) { try await tier.removeAll() }
+      // The server can have done it although the replicas have not acknowledged it.
+      let epoch = debts.withLock { $0.debts[.everything]?.epoch }
+      _ = try await owing([.everything], isRepeated: true) {
+        try await tier.removeAll(unlessRaisedAbove: epoch)
+      }
       return
     }
     var failure: (any Error)?

@@ -16,7 +16,7 @@ final class RedisSpace: Sendable {
     var hearing = Hearing()
     /// The heartbeat that requests wait for.
     var hearingAgain: Task<Void, any Error>?
-    var refused = RefusedValuesState()
+    var refused = RefusedValuesState<ContinuousClock.Instant>()
     /// The keys whose announcements are held back during a fill over another connection, and how many have come.
     var held: [String: Int] = [:]
   }
@@ -123,7 +123,7 @@ final class RedisSpace: Sendable {
     if change == .everything { loseTrack() } else { announce(change) }
   }
 
-  private func announce(_ change: SharedCache.Change) {
+  func announce(_ change: SharedCache.Change) {
     for handle in state.withLock({ $0.handlers }) { handle(change) }
   }
 
@@ -190,13 +190,20 @@ final class RedisSpace: Sendable {
     for _ in 0..<Self.roundLimit {
       let acknowledged = state.withLock { $0.acknowledged }
       let (sent, time) = (trust.now, ContinuousClock.now)
+      let revision = debts.withLock { $0.lastRevision }
       let beat = try await tier.beat(acknowledging: acknowledged, trust: longestTrust)
       state.withLock { state in
         state.hearing.beat = max(state.hearing.beat ?? time, time)
         state.registrations.note(loss: beat.loss, longestTrust: beat.longestTrust, at: .now)
       }
       let mark = beat.mark
-      debts.withLock { $0.note(epoch: mark.epoch.counter) }
+      debts.withLock { debts in
+        debts.note(
+          epoch: mark.epoch.counter,
+          asOf: revision,
+          settles: tier.replicas == nil
+        )
+      }
       if let acknowledged, !mark.isNewer(than: acknowledged) {
         trust.extend(until: sent.advanced(by: nearLease * 9 / 10))
         return true
@@ -264,21 +271,26 @@ final class RedisSpace: Sendable {
 
   // MARK: - Large values
 
-  /// Fills a value over another connection, whose changes the server announces to this node as well.
-  func fill(
+  /// Performs a change of a key over another connection, whose changes the server announces to this node as well.
+  ///
+  /// - Parameters:
+  ///   - key: The key.
+  ///   - change: The change. It returns its result, and the version of the entry that it has stored, if any.
+  /// - Returns: The result.
+  /// - Throws: The error of the change.
+  func following<Result>(
     _ key: String,
-    as version: TierVersion,
-    _ fill: () async throws -> TierFill
-  ) async throws -> TierFill {
+    _ change: () async throws -> (Result, TierVersion?)
+  ) async throws -> Result {
     state.withLock { $0.held[key] = 0 }
-    var (isConfirmed, hasFilled) = (false, false)
+    var (isConfirmed, hasStored) = (false, false)
     defer {
       let count = state.withLock { $0.held.removeValue(forKey: key) } ?? 0
-      if !isConfirmed, hasFilled || count > 0 { announce(.changed([key])) }
+      if !isConfirmed, hasStored || count > 0 { announce(.changed([key])) }
     }
-    let result = try await fill()
-    guard result == .stored else { return result }
-    hasFilled = true
+    let (result, version) = try await change()
+    guard let version else { return result }
+    hasStored = true
     for _ in 0..<Self.roundLimit where !isConfirmed {
       let count = state.withLock { $0.held[key] ?? 0 }
       guard (try? await tier.confirms(version, of: key)) == true else { break }
@@ -294,14 +306,19 @@ final class RedisSpace: Sendable {
 
   /// Returns whether a value is as large as one that the server did not take.
   func refuses(_ key: String, size: Int) -> Bool {
-    state.withLock { $0.refused.refuses(key, size: size) }
+    state.withLock { $0.refused.refuses(key, size: size, at: .now) }
+  }
+
+  /// Records that the server has taken a value.
+  func take(_ key: String) {
+    state.withLock { $0.refused.take(key) }
   }
 
   /// Records that the server did not take a value.
   ///
   /// - Returns: Whether that was not known for its size.
   func refuse(_ key: String, size: Int) -> Bool {
-    state.withLock { $0.refused.refuse(key, size: size) }
+    state.withLock { $0.refused.refuse(key, size: size, at: .now) }
   }
 
   // MARK: - Removals

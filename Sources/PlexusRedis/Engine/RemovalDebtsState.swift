@@ -56,14 +56,19 @@ struct RemovalDebtsState: Sendable {
   }
 
   /// Records the epoch that a heartbeat has found: if it was raised since a change, nothing is left to remove.
-  mutating func note(epoch: UInt64) {
+  ///
+  /// - Parameters:
+  ///   - epoch: The number of the epoch.
+  ///   - last: The last revision before the heartbeat was sent: its epoch can be older than later changes.
+  ///   - settles: Whether a raised epoch settles changes; it does not if replicas have to acknowledge them.
+  mutating func note(epoch: UInt64, asOf last: UInt64, settles: Bool = true) {
     guard !debts.isEmpty else { return }
-    for (subject, debt) in debts {
+    for (subject, debt) in debts where debt.revision <= last {
       guard let known = debt.epoch else {
         debts[subject]?.epoch = epoch
         continue
       }
-      if known < epoch { debts[subject] = nil }
+      if known < epoch, settles { debts[subject] = nil }
     }
   }
 }

@@ -36,8 +36,11 @@ final class SentinelWatch: Sendable {
     connection.withLock { $0 }?.probe()
   }
 
+  /// The numbers of the connection.
+  var traffic: TrafficState? { connection.withLock { $0 }?.traffic }
+
   func close() async {
-    await connection.withLock { $0.take() }?.close()
+    await connection.withLock { $0 }?.close()
   }
 
   private func receive(_ event: RedisConnection.Event) {

@@ -6,11 +6,13 @@ internal import PlexusSupport
 extension RedisEvents {
   /// Changes the health, and publishes it.
   func update(_ change: (inout HealthState) -> Void) {
-    let new = healthState.withLock { state in
-      change(&state)
-      return state.health
+    healthState.withLock { change(&$0) }
+    // Two threads can publish in another order than they change the state.
+    while true {
+      let new = healthState.withLock { $0.health }
+      guard health.value != new else { return }
+      health.value = new
     }
-    if new != health.value { health.value = new }
   }
 
   func receive(_ event: RedisConnection.Event) {

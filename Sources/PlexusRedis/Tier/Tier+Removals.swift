@@ -52,10 +52,14 @@ extension Tier {
 
   /// Removes everything: the epoch is raised.
   ///
+  /// - Parameter number: The number of an epoch, above which it is not raised again; `nil` for none.
   /// - Returns: The new epoch.
   @discardableResult
-  func removeAll() async throws -> TierEpoch {
-    let call = RedisScript.Call(keys: heads + [names.acknowledgements], arguments: knowledge)
+  func removeAll(unlessRaisedAbove number: UInt64? = nil) async throws -> TierEpoch {
+    let call = RedisScript.Call(
+      keys: heads + [names.acknowledgements],
+      arguments: knowledge + [.text(number.map { "\($0)" } ?? "")]
+    )
     let reply = try await runRemoval(TierScripts.removeAll, [call])[0].get()
     guard let epoch = note(reply) else { throw TierError.unexpectedReply }
     return epoch

@@ -291,10 +291,10 @@ final class Tier: Sendable {
     return fill
   }
 
-  /// Returns whether an entry is the one that this node has just filled, and announces its changes from now on.
+  /// Returns whether an entry is the one that this node has just stored, and announces its changes from now on.
   ///
   /// - Parameters:
-  ///   - version: The version of the fill.
+  ///   - version: Its version.
   ///   - key: The key.
   /// - Returns: Whether it is there.
   /// - Throws: An error of the connection.
@@ -309,9 +309,11 @@ final class Tier: Sendable {
 
   /// Returns whether the server answers.
   ///
+  /// - Parameter other: The connection, if it is not that of the announcements.
   /// - Throws: An error of the connection.
-  func answers() async throws -> Bool {
-    try await connection.send(epochReading).elements != nil
+  func answers(on other: RedisConnection? = nil) async throws -> Bool {
+    // A command for which the user of the engine has the right.
+    try await (other ?? connection).send(epochReading).elements != nil
   }
 
   /// A value that did not come from a fetch.
@@ -332,12 +334,14 @@ final class Tier: Sendable {
   ///   - values: The values.
   ///   - required: The number of the epoch that they belong to: in another one they are not stored.
   ///   - other: The connection, if it is not that of the announcements.
+  /// - Returns: The version of the last one; `nil` if it was not stored.
   /// - Throws: ``TierFailures`` with the keys whose values may not be stored.
+  @discardableResult
   func store(
     _ values: [Stored],
     requiring required: UInt64? = nil,
     on other: RedisConnection? = nil
-  ) async throws {
+  ) async throws -> TierVersion? {
     let parts = await run(TierScripts.store, inAllSchemasFor: values, on: other) {
       values,
       schemas in
@@ -360,12 +364,16 @@ final class Tier: Sendable {
       call.keys += tags.names.map { names.tag($0) }
       return call
     }
+    var version: TierVersion?
     try check(parts, \.key) { reply in
-      guard let elements = reply.elements, let first = elements.first, note(first) != nil else {
+      guard let elements = reply.elements, let first = elements.first, let epoch = note(first)
+      else {
         throw TierError.unexpectedReply
       }
-      _ = elements.dropFirst().last.flatMap { token($0) }
+      version = elements.dropFirst().last.flatMap { token($0) }
+        .map { TierVersion(epoch: epoch, token: $0) }
     }
+    return version
   }
 
   // MARK: - Leases

@@ -403,12 +403,17 @@ enum TierScripts {
 
   /// KEYS: epoch, tokens, schemas, acknowledgements.
   ///
-  /// ARGV: nonce, known epoch and token.
+  /// ARGV: nonce, known epoch and token, the number of an epoch, above which it is not raised, or nothing.
   static let removeAll = RedisScript(
     "removals of everything",
     common + """
       free(KEYS[4])
       local epoch = current(ARGV[2], ARGV[3], ARGV[1])
+      if ARGV[4] ~= '' and count(epoch) > tonumber(ARGV[4]) then
+        -- A change for which replicas can be waited.
+        nextToken()
+        return epoch
+      end
       epoch = string.format('%.0f-%s', count(epoch) + 1, ARGV[1])
       redis.call('SET', KEYS[1], epoch)
       return epoch

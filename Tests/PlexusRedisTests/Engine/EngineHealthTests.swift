@@ -215,4 +215,32 @@ struct `The health of an engine` {
     #expect(engine.status.owedRemovals == 0)
     try await engine.close()
   }
+
+  @Test func `connecting waits while a server has too many clients`() async throws {
+    let server = try AnsweringServer.replying { command in
+      command.connection <= 2 ? "-ERR max number of clients reached\r\n" : command.usual
+    }
+    let engine = try RedisEngine(
+      server.address,
+      options: RedisOptions(commandTimeout: .seconds(60))
+    )
+    try await engine.connect(within: .seconds(60))
+    #expect(server.connectionCount >= 3)
+    try await engine.close()
+  }
+
+  @Test func `a connection that exists needs no time to connect`() async throws {
+    let server = try RedisServer()
+    let engine = try await engine(server)
+    try await engine.connect(within: .seconds(60))
+    for limit in [Duration.zero, .seconds(-1), .seconds(Int64.max)] {
+      for _ in 0..<200 { try await engine.connect(within: limit) }
+    }
+    let probe = Task {
+      withUnsafeCurrentTask { $0?.cancel() }
+      try await engine.connect(within: .seconds(60))
+    }
+    await #expect(throws: CancellationError.self) { try await probe.value }
+    try await engine.close()
+  }
 }

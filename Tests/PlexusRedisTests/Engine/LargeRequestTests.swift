@@ -135,4 +135,63 @@ struct `Large requests over a Redis server` {
     #expect(a.errors.count + b.errors.count == 0)
     for node in [a, b] { try await node.close() }
   }
+
+  private static let large = CacheEntry(
+    value: String(repeating: "x", count: 300_000),
+    storedAt: .zero
+  )
+
+  @Test func `a user with the rights of the article shares large values`() async throws {
+    let server = try RedisServer()
+    await RedisShell.waitUntilReady(server)
+    let rules = try AccessRules.rules(of: "cache").joined(separator: " ")
+    try RedisShell.perform(
+      ["ACL SETUSER cache \(rules.replacing("users", with: "values"))"],
+      on: server
+    )
+    let node = try await CacheNode(server.address) {
+      $0.credentials = { RedisCredentials(user: "cache", password: "secret") }
+    } fetch: { _ in
+      Self.large.value
+    }
+    _ = try await node.map.request("k")
+    node.map.store(Self.large.value, for: "s")
+    try await node.map.flush()
+    #expect(node.errors.entries.map { $0.prefix(200) } == [])
+    let other = try await CacheNode(server.address) { _ in "fetched" }
+    for key in ["k", "s"] { #expect(try await other.map.request(key) == Self.large.value) }
+    for node in [node, other] { try await node.close() }
+  }
+
+  @Test func `a large value that a process has stored follows the changes of others`() async throws
+  {
+    let server = try RedisServer()
+    let monitor = try await RedisMonitor(server)
+    let a = try await CacheNode(server.address) { _ in "fetched" }
+    let b = try await CacheNode(server.address) { _ in "fetched" }
+    await monitor.acknowledgements(2)
+    a.map.store(Self.large.value, for: "k")
+    try await a.map.flush()
+    #expect(try await a.map.request("k") == Self.large.value)
+    try await b.map.clear("k")
+    while try await a.map.request("k") == Self.large.value {}
+    for node in [a, b] { try await node.close() }
+  }
+
+  @Test func `the status and the health are those of large values, too`() async throws {
+    let server = try RedisServer()
+    let node = try await CacheNode(server.address) { _ in Self.large.value }
+    _ = try await node.map.request("k")
+    #expect(node.engine.status.bytesOut > 300_000)
+    try RedisShell.perform(["CONFIG SET maxmemory 1"], on: server)
+    await #expect(throws: CacherError.self) { try await node.cacher.store(["s": Self.large]) }
+    for await health in node.engine.health() {
+      guard case .degraded(let reason) = health else { continue }
+      #expect(reason.contains("stores") && reason.contains("OOM"))
+      break
+    }
+    #expect(node.engine.status.errors[.outOfMemory] == 1)
+    try await node.close()
+    #expect(node.engine.status.bytesOut > 300_000)
+  }
 }

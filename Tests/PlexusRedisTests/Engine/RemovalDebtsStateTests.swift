@@ -1,3 +1,4 @@
+import PlexusTesting
 import TestSupport
 import Testing
 
@@ -19,12 +20,31 @@ import Testing
   @Test mutating func `end when the epoch is raised after the first heartbeat since the failure`() {
     debts.owe([.key("a")])
     // The epoch that the server had all the time, although this process did not know it.
-    debts.note(epoch: 7)
+    debts.note(epoch: 7, asOf: debts.lastRevision)
     #expect(debts.removalCount == 1)
-    debts.note(epoch: 7)
+    debts.note(epoch: 7, asOf: debts.lastRevision)
     #expect(debts.removalCount == 1)
-    debts.note(epoch: 8)
+    debts.note(epoch: 8, asOf: debts.lastRevision)
     #expect(debts.removalCount == 0)
+  }
+
+  @Test mutating func `do not end because of a heartbeat that was sent before them`() {
+    let before = debts.lastRevision
+    debts.owe([.key("a")])
+    // The answer to a heartbeat from before a clear, which was followed by a new entry and the removal.
+    debts.note(epoch: 7, asOf: before)
+    debts.note(epoch: 8, asOf: debts.lastRevision)
+    #expect(debts.removalCount == 1)
+    debts.note(epoch: 9, asOf: debts.lastRevision)
+    #expect(debts.removalCount == 0)
+  }
+
+  @Test mutating func `do not end with an epoch that replicas have not acknowledged`() {
+    debts.owe([.everything])
+    for epoch in [7, 8, 9] as [UInt64] {
+      debts.note(epoch: epoch, asOf: debts.lastRevision, settles: false)
+    }
+    #expect(debts.debts[.everything]?.epoch == 7)
   }
 
   @Test mutating func `of very many keys are one of everything`() {
@@ -45,20 +65,43 @@ import Testing
 }
 
 @Suite(.fewAtOnce) struct `The values that a server did not take` {
-  private var refused = RefusedValuesState()
+  private let clock = ManualClock()
+  private var refused = RefusedValuesState<ManualClock.Instant>()
+
+  private mutating func refuse(_ key: String, size: Int) -> Bool {
+    refused.refuse(key, size: size, at: clock.now)
+  }
+
+  private func refuses(_ key: String, size: Int) -> Bool {
+    refused.refuses(key, size: size, at: clock.now)
+  }
 
   @Test mutating func `are known by the smallest size`() {
     var areNew: [Bool] = []
-    for size in [100, 120, 80] { areNew.append(refused.refuse("k", size: size)) }
+    for size in [100, 120, 80] { areNew.append(refuse("k", size: size)) }
     #expect(areNew == [true, false, true])
-    #expect(refused.refuses("k", size: 80))
-    #expect(!refused.refuses("k", size: 79))
-    #expect(!refused.refuses("other", size: 1_000))
+    #expect(refuses("k", size: 80))
+    #expect(!refuses("k", size: 79))
+    #expect(!refuses("other", size: 1_000))
   }
 
   @Test mutating func `are forgotten in order`() {
-    for number in 0...RefusedValuesState.limit { _ = refused.refuse("\(number)", size: 1) }
-    #expect(!refused.refuses("0", size: 1))
-    #expect(refused.refuses("1", size: 1))
+    for number in 0...RefusedValuesState<ManualClock.Instant>.limit {
+      _ = refuse("\(number)", size: 1)
+    }
+    #expect(!refuses("0", size: 1))
+    #expect(refuses("1", size: 1))
+  }
+
+  @Test mutating func `are sent again after some time, and reported again once they were taken`() {
+    var areNew = [refuse("k", size: 100)]
+    clock.advance(by: RefusedValuesState<ManualClock.Instant>.time)
+    #expect(!refuses("k", size: 100))
+    areNew.append(refuse("k", size: 100))
+    #expect(refuses("k", size: 100))
+    refused.take("k")
+    #expect(!refuses("k", size: 100))
+    areNew.append(refuse("k", size: 100))
+    #expect(areNew == [true, false, true])
   }
 }
