@@ -24,10 +24,10 @@ extension Nanoseconds {
     return Int64(time.tv_sec) * 1_000_000_000 + Int64(time.tv_nsec)
   }
 
-  /// The length of a duration, at most about 146 years.
+  /// The length of a duration, at most about 36 years: the sum of some of them fits.
   init(_ duration: Duration) {
     let (seconds, attoseconds) = duration.components
-    let limit = Int64.max / 2_000_000_000
+    let limit = Int64.max / 8_000_000_000
     self = Swift.min(Swift.max(seconds, 0), limit) * 1_000_000_000 + attoseconds / 1_000_000_000
   }
 }

@@ -15,8 +15,8 @@ internal import Plexus
 /// | `{space}:2:acks` | hash | the nonce of the last heartbeat of each node, and the epoch and fence that it has acknowledged; without a name the nonce under which a loss of the nodes was noted |
 /// | `{space}:2:fence` | string | the token of the last removal of keys or tags that all nodes acknowledge |
 ///
-/// All of them have one hash tag, so that a cluster keeps a space in one slot. Keys and tags are composed (NFC): texts that
-/// are equal in Swift are one key of the engine, however their characters are encoded.
+/// All of them have one hash tag, so that a cluster keeps a space in one slot. Names of spaces, keys and tags are composed
+/// (NFC): texts that are equal in Swift are one key of the engine, however their characters are encoded.
 ///
 /// The number in the names is the version of this layout. A process uses the keys of its own layout only, so that
 /// processes with different versions of the library share nothing, and harm nothing of each other.
@@ -38,9 +38,9 @@ struct TierNames: Sendable, Hashable {
       !space.isEmpty && !space.unicodeScalars.contains { $0 == "{" || $0 == "}" },
       "The name of a space must not be empty or contain braces"
     )
-    self.space = space
+    self.space = space.canonicalSpelling
     self.schema = Self.escaped(schema)
-    prefix = "{\(space)}:\(Self.layout):"
+    prefix = "{\(self.space)}:\(Self.layout):"
   }
 
   var epoch: String { prefix + "epoch" }

@@ -42,6 +42,39 @@ struct `A topic with a group that is absent` {
     for node in [sender, listener, late] { try await node.engine.close() }
   }
 
+  @Test func `is given the gap before the first event that it still has`() async throws {
+    let server = try RedisServer()
+    func node() throws -> EventNode {
+      try EventNode(server) { ($0.eventLimit, $0.whenGroupIsBehind) = (1_000, .trim) }
+    }
+    let sender = try node()
+    await sender.connect(.publishOnly)
+    let worker = try node()
+    await worker.receive(EventNode.group)
+    try await sender.publish("first")
+    await worker.notes.contains("first")
+    await worker.acknowledgedAll()
+    try await worker.engine.close()
+    for wave in 0..<5 {
+      try await withThrowingTaskGroup { group in
+        for number in 0..<500 { group.addTask { try await sender.publish("\(wave).\(number)") } }
+        try await group.waitForAll()
+      }
+    }
+    let late = try node()
+    var kinds: [String] = []
+    for try await delivery in late.engine.events.deliveries(of: "notes", EventNode.group) {
+      switch delivery {
+      case .connected: kinds.append("connected")
+      case .gap: kinds.append("gap")
+      case .message: kinds.append("message")
+      }
+      if kinds.last == "message" { break }
+    }
+    #expect(kinds == ["connected", "gap", "message"])
+    for node in [sender, late] { try await node.engine.close() }
+  }
+
   @Test func `refuses events at twice its limit by default, and the health says so`()
     async throws
   {

@@ -18,6 +18,16 @@ import Testing
     #expect(TierNames(space: "other", schema: "1").subject(of: names.entry(key)) == nil)
   }
 
+  @Test func `are those of texts that are equal, however their characters are encoded`() {
+    let (composed, other) = ("caf\u{E9}", "cafe\u{301}")
+    let names = TierNames(space: composed, schema: composed)
+    let others = TierNames(space: other, schema: other)
+    #expect(others.entry(other).utf8.elementsEqual(names.entry(composed).utf8))
+    #expect(others.tag(other).utf8.elementsEqual(names.tag(composed).utf8))
+    #expect(others.epoch.utf8.elementsEqual(names.epoch.utf8))
+    #expect(others.subject(of: names.entry("k")) == .entry("k"))
+  }
+
   @Test(arguments: [
     "", "k", "{k", "{k\u{301}", "space}:2:epoch", "{space}", "{space}:", "{space}:2:tokens",
     "{space}:2:f:1:k", "{space}:2:e:2:k", "{space}:2:e:1", "{space}:2:e:11:k", "{space}:e:1:k",

@@ -11,7 +11,8 @@
 /// }
 /// ```
 ///
-/// A report that no subscriber reads is lost.
+/// A report that no subscriber reads is lost. Handlers of reports and of messages have a task each: a report of a gap can
+/// be handled after the messages that follow the gap.
 public struct LinkReport: Event {
   /// The change or the problem.
   @nonexhaustive
