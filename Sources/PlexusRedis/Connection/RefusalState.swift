@@ -29,7 +29,9 @@ struct RefusalState: Sendable {
     refusals[index] = Refusal(purpose: purpose, error: error, time: now)
   }
 
-  /// Records the success of a command. Any command ends the refusals of other kinds that are over.
+  /// Records the success of a command.
+  ///
+  /// Any command ends the refusals of other kinds that are over.
   mutating func succeed(_ purpose: String, at now: Nanoseconds) {
     for index in refusals.indices where refusals[index].purpose == purpose {
       refusals[index].isOver = true

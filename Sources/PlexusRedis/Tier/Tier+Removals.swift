@@ -54,6 +54,7 @@ extension Tier {
   ///
   /// - Parameter number: The number of an epoch, above which it is not raised again; `nil` for none.
   /// - Returns: The new epoch.
+  /// - Throws: An error of the connection.
   @discardableResult
   func removeAll(unlessRaisedAbove number: UInt64? = nil) async throws -> TierEpoch {
     let call = RedisScript.Call(

@@ -310,6 +310,7 @@ final class Tier: Sendable {
   /// Returns whether the server answers.
   ///
   /// - Parameter other: The connection, if it is not that of the announcements.
+  /// - Returns: Whether it does.
   /// - Throws: An error of the connection.
   func answers(on other: RedisConnection? = nil) async throws -> Bool {
     // A command for which the user of the engine has the right.
