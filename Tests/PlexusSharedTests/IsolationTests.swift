@@ -138,6 +138,29 @@ struct `Maps without their engine` {
     }
   }
 
+  @Test func `an entry of the engine is no fallback after the engine was not heard for too long`()
+    async throws
+  {
+    for time in [Duration.zero, .seconds(10)] {
+      origin.set("1")
+      let engine = makeEngine(keeping: time)
+      let (node, other) = (
+        makeNode(engine) { $0.timeToLive = .seconds(1) },
+        makeNode(engine) { $0.timeToLive = .seconds(1) }
+      )
+      _ = try await other.map.request("k")
+      clock.advance(by: .seconds(1))
+      origin.fail()
+      node.gate.close()
+      let fetch = Task { try await node.map.request("k") }
+      await node.gate.arrivals(1)
+      node.cacher.cutOff()
+      clock.advance(by: max(time, .seconds(2)))
+      node.gate.open()
+      await #expect(throws: Origin.Down.self) { try await fetch.value }
+    }
+  }
+
   @Test func `no kept value is used after a reconnection without a look`() async throws {
     let engine = makeEngine(keeping: .seconds(10))
     let (node, other) = (makeNode(engine), makeNode(engine))
