@@ -146,6 +146,17 @@ import Testing
     #expect(state.count == 0)
   }
 
+  @Test func `a fetch from before everything was removed does not end a later one`() {
+    var state = State()
+    let early = state.begin("a", 1)
+    state.removeAll()
+    let late = state.begin("a", 1)
+    let isEarlyStored = state.answer([], "a", fields: german, key: 1, fetch: early)
+    state.end(early, of: "a", 1)
+    let isLateStored = state.answer([], "a", fields: german, key: 1, fetch: late)
+    #expect(!isEarlyStored && isLateStored)
+  }
+
   @Test func `a server that names other fields each time does not fill the search`() {
     var state = State()
     for key in 0..<1_000 {

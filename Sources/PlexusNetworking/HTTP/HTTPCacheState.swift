@@ -281,7 +281,8 @@ struct HTTPCacheState<URL: Hashable & Sendable, Key: Hashable & Sendable>: Senda
   }
 
   mutating func removeAll() {
-    self = HTTPCacheState(limit: minimum)
+    // The numbers continue: a late fetch must not have the number of a new one.
+    (resources, entries, count, limit) = ([:], [:], 0, minimum)
   }
 
   /// Whether there are so many entries that ``prune(keeping:)`` is due.
