@@ -39,4 +39,10 @@ import Testing
     #expect(stored.updated(by: ["B": "2"]) == ["A": "1", "B": "2"])
     #expect(stored.updated(by: ["Age": "5"]) == ["A": "1", "Age": "5"])
   }
+
+  @Test func `have the date of a 304, or none`() {
+    let stored: HTTPHeaders = ["Date": "Sun, 06 Nov 1994 08:49:37 GMT", "A": "1"]
+    #expect(stored.updated(by: ["B": "2"]) == ["A": "1", "B": "2"])
+    #expect(stored.updated(by: ["Date": "x"]) == ["A": "1", "Date": "x"])
+  }
 }

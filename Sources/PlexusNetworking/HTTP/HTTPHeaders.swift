@@ -61,14 +61,14 @@ public struct HTTPHeaders: Sendable, Hashable, Codable, ExpressibleByDictionaryL
 
   /// Returns the fields that hold after a 304 (RFC 9111, 3.2): its own replace those of the same name.
   ///
-  /// Fields of the connection stay as they were, and so do those of the body, which has been decoded. The age is
-  /// that of the 304.
+  /// Fields of the connection stay as they were, and so do those of the body, which has been decoded. Age and date are
+  /// those of the 304, or its arrival.
   func updated(by newer: HTTPHeaders) -> HTTPHeaders {
     var result = self
     for (name, value) in newer.withoutConnection.fields where !Self.ofBody.contains(name) {
       result.fields[name] = value
     }
-    result["Age"] = newer["Age"]
+    for name in ["Age", "Date"] { result[name] = newer[name] }
     return result
   }
 
