@@ -121,3 +121,59 @@ struct `A failure that is fresh` {
     }
   }
 }
+
+/// A value whose server answers 4xx when it is to be renewed.
+@Suite(.fewAtOnce)
+struct `A value that its server no longer has, or forbids` {
+  @Test(arguments: [401, 403, 404, 410], ["max-age=60", "no-store", "max-age=0"])
+  func `does not come back when it is stale, nor while its server is away`(
+    status: Int,
+    control: String
+  ) async throws {
+    let clock = ManualClock()
+    let url = try #require(URL(string: "https://a.example/value"))
+    /// The status of the next answers; 0 if there is none.
+    let next = Guarded(200)
+    let transport = ClosureTransport { _, request, receiver in
+      let present = next.withLock { $0 }
+      guard present > 0 else { throw URLError(.notConnectedToInternet) }
+      let lifetimes = "max-age=1, stale-while-revalidate=600, stale-if-error=600"
+      let headers = ["Cache-Control": present < 400 ? lifetimes : control, "ETag": "1"]
+      guard present != 304 else {
+        return try receiver.begin(request, status: present, headers: headers)
+      }
+      try receiver.take(request, status: present, headers: headers, "text")
+    }
+    var policy = CachePolicy.http
+    policy.retry = .never
+    let cache = HTTPCache<String>(
+      policy: policy,
+      transport: transport,
+      rules: .patient,
+      clock: clock
+    ) { String(decoding: $0.body, as: UTF8.self) }
+    let events = cache.events()
+    #expect(try await cache.request(url) == "text")
+    next.withLock { $0 = status }
+    clock.advance(by: .seconds(2))
+    // It is renewed behind the stale value.
+    #expect(try await cache.request(url) == "text")
+    for await event in events {
+      if case .fetchFailed = event { break }
+    }
+    await #expect(throws: HTTPStatusError.self) { try await cache.request(url) }
+    clock.advance(by: .seconds(70))
+    for other in [0, 503] {
+      next.withLock { $0 = other }
+      await #expect(throws: (any Error).self) { try await cache.request(url) }
+      // What is remembered of a 503 ends.
+      clock.advance(by: .seconds(70))
+    }
+    // Confirmed by its server, it is used as before.
+    for other in [304, 0] {
+      next.withLock { $0 = other }
+      #expect(try await cache.request(url) == "text")
+      clock.advance(by: .seconds(2))
+    }
+  }
+}

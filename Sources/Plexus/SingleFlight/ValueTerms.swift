@@ -5,6 +5,8 @@ struct ValueTerms: Hashable, Sendable {
   var staleWhileRevalidate: Nanoseconds?
   var staleIfError: Nanoseconds?
   var requiresRevalidation = false
+  /// Whether the origin has answered since that the value is gone, or forbidden.
+  @usableFromInline var isGone = false
 
   @usableFromInline
   init(timeToLive: Nanoseconds? = nil) {
@@ -13,15 +15,18 @@ struct ValueTerms: Hashable, Sendable {
 
   /// Whether the value has no directives.
   var isEmpty: Bool {
-    timeToLive == nil && staleWhileRevalidate == nil && staleIfError == nil && !requiresRevalidation
+    timeToLive == nil && staleWhileRevalidate == nil && staleIfError == nil && !forbidsStale
   }
+
+  /// Whether the value is no answer once it is stale.
+  var forbidsStale: Bool { requiresRevalidation || isGone }
 
   /// Returns the time after the time to live during which the value is returned while it is renewed.
   ///
   /// - Parameter policy: The time to use without a directive.
   /// - Returns: The time, which is not negative.
   func staleTime(_ policy: Nanoseconds) -> Nanoseconds {
-    requiresRevalidation ? 0 : max(staleWhileRevalidate ?? policy, 0)
+    forbidsStale ? 0 : max(staleWhileRevalidate ?? policy, 0)
   }
 
   /// Returns whether the value can be returned while it is renewed.
@@ -36,7 +41,7 @@ struct ValueTerms: Hashable, Sendable {
     until deadline: Nanoseconds,
     at now: Nanoseconds
   ) -> Bool {
-    !requiresRevalidation && now < deadline.addingSaturating(staleTime(policy))
+    !forbidsStale && now < deadline.addingSaturating(staleTime(policy))
   }
 
   /// Returns whether a failed fetch can be answered with the value.
@@ -51,7 +56,7 @@ struct ValueTerms: Hashable, Sendable {
     until deadline: Nanoseconds,
     at now: Nanoseconds
   ) -> Bool {
-    if requiresRevalidation, now >= deadline { return false }
+    if forbidsStale, now >= deadline { return false }
     if grounds.policyAllows { return true }
     guard grounds.isOriginFailure, let staleIfError, staleIfError > 0 else { return false }
     return now < deadline.addingSaturating(staleIfError)
@@ -66,6 +71,8 @@ extension ValueTerms {
     var policyAllows = false
     /// Whether the error is an origin failure, for which a directive can allow it.
     var isOriginFailure = false
+    /// Whether the error is a definitive answer of the origin: a stale value must not be used in its place.
+    var isDefinitive = false
 
     @usableFromInline
     init() {}

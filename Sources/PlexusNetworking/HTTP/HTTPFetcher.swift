@@ -36,9 +36,9 @@ public import FoundationNetworking
 ///
 /// `stale-while-revalidate` and `stale-if-error` hold for that value in place of the policy: how long it is
 /// returned at once while it is renewed, and how long it is used after a 5xx status or a failure that is no
-/// status, never after a 4xx. `must-revalidate` and `no-cache` forbid both, also what the policy allows. A
-/// value that comes with `no-store` is delivered to the waiting callers and is not stored; the value stored
-/// before it is removed.
+/// status, never after a 4xx, after which a stale value is not used until its server confirms it.
+/// `must-revalidate` and `no-cache` forbid both, also what the policy allows. A value that comes with `no-store` is
+/// delivered to the waiting callers and is not stored; the value stored before it is removed.
 ///
 /// Only `GET` and `HEAD` are asked under conditions; an answer to any other method is kept as long as it
 /// says. A value that a redirect has led to is fresh no longer than the redirect, which is not at all after a

@@ -118,6 +118,38 @@ import Testing
     }
   }
 
+  @Test(arguments: CacheKind.allCases, [true, false])
+  func `does not let it come back once it is stale and its origin has answered that it is gone`(
+    kind: CacheKind,
+    isAllowed: Bool
+  ) async throws {
+    var directives = minute
+    directives.staleIfError = .seconds(1_000)
+    directives.staleWhileRevalidate = .seconds(1_000)
+    let gone = RefusedFetch(isOriginFailure: false)
+    let cache = try await cache(
+      kind,
+      directives,
+      policy: policy { $0.usesCachedValue = { error in isAllowed || error is Offline } },
+      then: [.failure(gone), .failure(Broken()), .failure(Offline())]
+    )
+    // A tick while it is fresh does not make it unusable.
+    clock.advance(by: .seconds(30))
+    if isAllowed {
+      #expect(try await cache.refresh().request() == 1)
+    } else {
+      await #expect(throws: RefusedFetch.self) { try await cache.refresh().request() }
+    }
+    clock.advance(by: .seconds(60))
+    for _ in 0..<2 {
+      if isAllowed {
+        #expect(try await cache.request() == 1)
+      } else {
+        await #expect(throws: (any Error).self) { try await cache.request() }
+      }
+    }
+  }
+
   @Test(arguments: CacheKind.allCases)
   func `uses it after a remembered failure only for so long`(kind: CacheKind) async throws {
     var directives = minute

@@ -411,6 +411,7 @@ extension CacheEngine {
     var grounds = ValueTerms.FallbackGrounds()
     grounds.policyAllows = policy.usesCachedValue(error)
     grounds.isOriginFailure = (error as? any OriginFailure)?.isOriginFailure ?? true
+    grounds.isDefinitive = !grounds.isOriginFailure && !grounds.policyAllows
     return grounds
   }
 

@@ -84,6 +84,7 @@ extension ValueOutcome {
       self.init(previous.value)
       isRevalidated = true
       terms = directives.map { ValueTerms($0) } ?? previous.terms
+      terms.isGone = false
       if let timeToLive { terms.timeToLive = Nanoseconds(saturating: timeToLive) }
       self.validator = validator ?? previous.validator
     }

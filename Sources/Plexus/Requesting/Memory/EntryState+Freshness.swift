@@ -54,7 +54,7 @@ extension EntryState {
     idleDeadline: Nanoseconds?
   ) -> Nanoseconds {
     let (terms, deadline) = (details.terms, min(ownDeadline, idleDeadline ?? .max))
-    let fallbackTime = terms.requiresRevalidation ? 0 : terms.staleIfError ?? 0
+    let fallbackTime = terms.forbidsStale ? 0 : terms.staleIfError ?? 0
     let time = max(staleTimeToLive, terms.staleTime(staleTime), fallbackTime)
     // The deadline is in the past if the value has to be revalidated.
     return max(deadline, storedAt).addingSaturating(time)

@@ -195,6 +195,7 @@ extension EntryState {
       until: isRemembered ? now.addingSaturating(memory) : .min,
       renewsFrom: now < deadline ? now + deadline.subtractingSaturating(now) / 2 : .min
     )
+    if hasValue, grounds.isDefinitive { details.terms.isGone = true }
     return giveUp(hasValue: hasValue)
   }
 
