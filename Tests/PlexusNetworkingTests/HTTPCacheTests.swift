@@ -223,6 +223,22 @@ struct `A cache of HTTP` {
     #expect(count == 2)
   }
 
+  @Test func `a repository clears its members until they are removed`() async throws {
+    set(answer("one", ["Cache-Control": "max-age=60"]))
+    let repository = MuxRepository()
+    repository.register(cache)
+    #expect(repository.count == 1)
+    _ = try await text()
+    try await repository.clearAll()
+    _ = try await text()
+    #expect(count == 2)
+    repository.unregister(cache)
+    #expect(repository.count == 0)
+    try await repository.clearAll()
+    _ = try await text()
+    #expect(count == 2)
+  }
+
   // MARK: - 304
 
   @Test(
@@ -263,6 +279,25 @@ struct `A cache of HTTP` {
       }
     }
     #expect(count == 4)
+  }
+
+  @Test func `a value that was confirmed by a 304 without a date is as old as that`() async throws {
+    let transport = ClosureTransport { count, request, receiver in
+      let headers = ["Cache-Control": "max-age=60", "ETag": "\"1\""]
+      guard count == 1 else { return try receiver.begin(request, status: 304, headers: headers) }
+      // The time of day of the clock when it starts.
+      let date = ["Date": "Mon, 21 Sep 2026 14:13:20 GMT"]
+      try receiver.take(request, headers: headers.merging(date) { $1 }, "one")
+    }
+    let cache = HTTPCache(transport: transport, rules: .patient, clock: clock) { [clock] in
+      clock.timeOfDay
+    }
+    #expect(try await cache.request(request()).headers["age"] == nil)
+    clock.advance(by: .seconds(100))
+    #expect(try await cache.request(request()).headers["age"] == nil)
+    clock.advance(by: .seconds(5))
+    #expect(try await cache.request(request()).headers["age"] == "5")
+    #expect(transport.names.count == 2)
   }
 
   @Test func `a 304 counts as a revalidation, whatever the values are made of`() async throws {

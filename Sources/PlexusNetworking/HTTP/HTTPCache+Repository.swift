@@ -7,4 +7,11 @@ extension MuxRepository {
   public nonisolated func register<Value>(_ cache: HTTPCache<Value>) {
     cache.register(in: self)
   }
+
+  /// Removes a cache.
+  ///
+  /// - Parameter cache: The cache. If it is not a member, the call has no effect.
+  public nonisolated func unregister<Value>(_ cache: HTTPCache<Value>) {
+    unregister(cache.member)
+  }
 }

@@ -329,6 +329,9 @@ public final actor HTTPCache<Value: Sendable> {
     return self
   }
 
+  /// The cache as a member of a repository.
+  nonisolated var member: any RepositoryMember { values.member }
+
   /// The entry that answers a request.
   private struct Entry {
     /// The request with all the fields that select.
