@@ -1,6 +1,6 @@
 /// A type-erased clock that measures the time since a fixed moment.
 @usableFromInline
-protocol ErasedClock: AnyObject, Sendable {
+package protocol ErasedClock: AnyObject, Sendable {
   /// Returns the current time.
   func now() -> Duration
 
@@ -53,7 +53,7 @@ private final class ErasedContinuousClock: ErasedClock {
 
 extension Clock<Duration> {
   /// Returns a type-erased clock that counts from now or from an earlier moment.
-  func erased() -> any ErasedClock {
+  package func erased() -> any ErasedClock {
     self is ContinuousClock ? ErasedContinuousClock.shared : AnchoredClock(self)
   }
 }

@@ -56,7 +56,7 @@ extension ErasedClock {
   ///   - stop: Called if the clock stands still.
   /// - Returns: Whether the clock has reached the deadline; `false` if `sleep` threw, the task was cancelled, or the
   ///   clock stands still.
-  func hasSlept(
+  package func hasSlept(
     until deadline: Duration,
     onStandstill stop: @Sendable () -> Void = stopBecauseOfStandstill
   ) async -> Bool {

@@ -1,4 +1,4 @@
-internal import Foundation
+internal import Plexus
 internal import PlexusSupport
 
 /// The timer of all transfers of a client, which sleeps until the first of their deadlines.
@@ -8,7 +8,7 @@ internal import PlexusSupport
 final class TransferTimer: Sendable {
   /// Checks a transfer at a deadline.
   ///
-  /// - Parameter now: The time since the timer was created.
+  /// - Parameter now: The time of the timer.
   /// - Returns: The next deadline; `nil` if there is none.
   typealias Check = @Sendable (_ now: Duration) -> Duration?
 
@@ -29,17 +29,15 @@ final class TransferTimer: Sendable {
     var lastID = 0
   }
 
-  private let clock: any Clock<Duration>
-  private let elapsed: @Sendable () -> Duration
+  private let clock: any ErasedClock
   private let state = Locked(State())
 
   init(clock: any Clock<Duration>) {
-    self.clock = clock
-    elapsed = clock.stopwatch()
+    self.clock = clock.erased()
   }
 
-  /// The time since the timer was created.
-  var now: Duration { elapsed() }
+  /// The time since a fixed moment.
+  var now: Duration { clock.now() }
 
   /// Adds a transfer.
   ///
@@ -76,30 +74,21 @@ final class TransferTimer: Sendable {
   }
 
   private func run(_ sleeper: Int) async {
-    var standstills = 0
-    while let wait = checkAll(sleeper) {
-      let start = elapsed()
-      do {
-        try await clock.wait(wait)
-      } catch {
-        return
+    while let deadline = checkAll(sleeper) {
+      guard await !clock.hasSlept(until: deadline) else { continue }
+      // Another task has taken over, or the clock does not sleep: then the next transfer begins another task.
+      state.withLock { state in
+        if state.sleeper?.id == sleeper { state.sleeper = nil }
       }
-      standstills = elapsed() > start ? 0 : standstills + 1
-      if standstills > 0 { await Task.yield() }
-      guard standstills >= 100 else { continue }
-      assertionFailure(
-        "The `sleep` of a clock returned \(standstills) times, and its `now` has not changed"
-      )
-      // In release builds, no CPU time is spent until the clock moves.
-      try? await ContinuousClock().sleep(for: wait)
+      return
     }
   }
 
   /// Checks the transfers whose deadlines have come.
   ///
-  /// - Returns: The time until the next deadline; `nil` if there is none, or another task waits for it.
+  /// - Returns: The next deadline; `nil` if there is none, or another task waits for it.
   private func checkAll(_ sleeper: Int) -> Duration? {
-    let now = elapsed()
+    let now = now
     let due = state.withLock { state in state.entries.filter { $0.value.deadline <= now } }
     for (id, entry) in due {
       let next = entry.check(now)
@@ -115,15 +104,7 @@ final class TransferTimer: Sendable {
         return nil
       }
       state.sleeper?.deadline = first
-      return first - now
+      return first
     }
-  }
-}
-
-extension Clock<Duration> {
-  /// Returns a closure that returns the time since this call.
-  fileprivate func stopwatch() -> @Sendable () -> Duration {
-    let begin = now
-    return { begin.duration(to: now) }
   }
 }

@@ -10,7 +10,7 @@ func stopBecauseOfTwoReaders() -> Never {
 }
 
 /// Stops the program in debug builds because a clock stands still: loops that wait for a time would not end.
-func stopBecauseOfStandstill() {
+package func stopBecauseOfStandstill() {
   assertionFailure(
     """
     The `sleep` of a clock returned before its deadline \(EarlyWakes.limit) times, and its `now` has not changed: \
