@@ -140,15 +140,7 @@ struct `The line of downloads` {
     let transport = blocking(gate)
     let loader = loader(connections: 9, transport)
     let url = try url("a")
-    let first = Task { try await loader.reload(url) }
-    await gate.arrivals(1)
-    let arrived = Gate()
-    // It belongs to this actor, so that it waits for the other one when this task continues.
-    let second = Task {
-      arrived.open()
-      return try await loader.reload(url)
-    }
-    try await arrived.wait()
+    let (first, second) = try await loader.beginTwoReloads(of: url, firstAt: gate)
     for task in [second, first] { task.cancel() }
     for task in [second, first] {
       await #expect(throws: CancellationError.self) { try await task.value }

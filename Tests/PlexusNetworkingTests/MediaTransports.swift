@@ -38,6 +38,26 @@ final class ClosureTransport: HTTPTransport {
   }
 }
 
+extension MediaLoader {
+  /// Begins two reloads, of which the second one is requested while the first one waits at a gate of the transport.
+  @MainActor
+  func beginTwoReloads(
+    of url: URL,
+    firstAt gate: Gate
+  ) async throws -> (first: Task<URL, any Error>, second: Task<URL, any Error>) {
+    let first = Task { try await reload(url) }
+    await gate.arrivals(1)
+    let arrived = Gate()
+    // It belongs to this actor, so that it waits for the other one when this task continues.
+    let second = Task {
+      arrived.open()
+      return try await reload(url)
+    }
+    try await arrived.wait()
+    return (first, second)
+  }
+}
+
 extension HTTPReceiver {
   /// Begins an answer.
   func begin(
