@@ -70,6 +70,131 @@ struct `Removing and reloading media` {
     #expect(folder.files.count == 1)
   }
 
+  /// The loader that removes a file during a download.
+  enum Remover: CaseIterable {
+    case same, another, ofAnotherProcess
+  }
+
+  /// Whether the bytes of a download are below the folder.
+  private var holdsSecret: Bool {
+    get throws {
+      let paths = FileManager.default.enumerator(atPath: folder.url.path)?.allObjects as? [String]
+      return try (paths ?? []).contains { path in
+        let file = folder.url.appending(path: path)
+        guard try file.resourceValues(forKeys: [.isRegularFileKey]).isRegularFile == true else {
+          return false
+        }
+        return try Data(contentsOf: file).range(of: Data("secret".utf8)) != nil
+      }
+    }
+  }
+
+  @Test(arguments: Remover.allCases, [true, false])
+  func `nothing is left of a download whose file is removed, by whatever loader, nor comes back`(
+    remover: Remover,
+    removesAll: Bool
+  ) async throws {
+    let gate = Gate()
+    let transport = ClosureTransport { count, request, receiver in
+      let headers = ["ETag": "\"v1\"", "Content-Length": "9"]
+      try receiver.take(request, headers: headers, "secret")
+      if count == 1 { try await gate.wait() }
+      try receiver.receive(Data("end".utf8))
+    }
+    let loader = loader(transport)
+    let early = Task { try await loader.request(url) }
+    await gate.arrivals(1)
+    #expect(try holdsSecret)
+    let alias = try MediaTestAlias(of: folder)
+    let directory = remover == .ofAnotherProcess ? alias.url : folder.url
+    let other =
+      remover == .same
+      ? loader
+      : MediaLoader(directory: directory, transport: transport, rules: .patient, retry: .never)
+    try await (removesAll ? other.clear() : other.remove(url))
+    #expect(try !holdsSecret)
+    gate.open()
+    await #expect(throws: MediaError.cleared) { try await early.value }
+    #expect(folder.files.isEmpty)
+    #expect(transport.names.count == 1)
+    #expect(try await text(loader.request(url)) == "secretend")
+    withExtendedLifetime(alias) {}
+  }
+
+  @Test(arguments: [true, false], [true, false])
+  func `an unanswered download stores nothing after another loader has removed its file`(
+    removesAll: Bool,
+    isNewerThere: Bool
+  ) async throws {
+    let gate = Gate()
+    let transport = numbering(gate, waits: [1])
+    let (loader, other) = (loader(transport), loader(transport))
+    let early = Task { try await loader.request(url) }
+    await gate.arrivals(1)
+    if isNewerThere { #expect(try await text(other.request(url)) == "2") }
+    try await (removesAll ? other.clear() : other.remove(url))
+    gate.open()
+    await #expect(throws: MediaError.cleared) { try await early.value }
+    #expect(folder.files.isEmpty)
+  }
+
+  @Test func `an older download of another loader does not replace a newer file`() async throws {
+    let gate = Gate()
+    let transport = numbering(gate, waits: [1])
+    let (loader, other) = (loader(transport), loader(transport))
+    let early = Task { try await loader.request(url) }
+    await gate.arrivals(1)
+    #expect(try await text(other.reload(url)) == "2")
+    gate.open()
+    #expect(try await text(early.value) == "2")
+    #expect(try await text(loader.request(url)) == "2")
+  }
+
+  @Test(arguments: [true, false])
+  func `an image whose file is removed while it is decoded is not loaded again`(
+    removesAll: Bool
+  ) async throws {
+    struct Undecodable: Error {}
+    let gate = Gate()
+    let transport = numbering()
+    let media = loader(transport)
+    let images = ImageLoader<String>(media: media) { _ in
+      try await gate.wait()
+      throw Undecodable()
+    }
+    // A file that was there can be damaged: it would be loaded and decoded once more.
+    _ = try await media.request(url)
+    let early = Task { try await images.request(url) }
+    await gate.arrivals(1)
+    try await (removesAll ? images.clear() : images.remove(url))
+    gate.open()
+    await #expect(throws: Undecodable.self) { try await early.value }
+    #expect(transport.names.count == 1)
+    #expect(folder.files.isEmpty)
+  }
+
+  @Test(arguments: ["", "files", "parts", "records"])
+  func `a folder that vanishes while a file is written is made again`(name: String) async throws {
+    let folder = folder
+    let transport = ClosureTransport { count, request, receiver in
+      try receiver.take(request, headers: ["ETag": "\"v1\"", "Content-Length": "6"], "abc")
+      if count <= 2, name.isEmpty || count == 1 {
+        try FileManager.default.removeItem(at: folder.url.appending(path: name))
+      }
+      try receiver.receive(Data("def".utf8))
+    }
+    let loader = loader(transport)
+    // The parts alone are removed by loaders only.
+    guard name != "parts" else {
+      await #expect(throws: MediaError.cleared) { try await loader.request(url) }
+      return
+    }
+    #expect(try await text(loader.request(url)) == "abcdef")
+    #expect(try loader.cachedFile(for: url).map(text) == "abcdef")
+    #expect(folder.files.count == 1)
+    #expect(transport.names.count == (name.isEmpty ? 3 : 1))
+  }
+
   @Test func `removing leaves a file of a file URL`() async throws {
     let file = folder.url.appending(path: "own.txt")
     try FileManager.default.createDirectory(at: folder.url, withIntermediateDirectories: true)
@@ -106,14 +231,7 @@ struct `Removing and reloading media` {
   @Test func `a reload is not satisfied by one that began before`() async throws {
     let gate = Gate()
     let loader = loader(numbering(gate, waits: [1]))
-    let first = Task { try await loader.reload(url) }
-    await gate.arrivals(1)
-    let arrived = Gate()
-    let second = Task {
-      arrived.open()
-      return try await loader.reload(url)
-    }
-    try await arrived.wait()
+    let (first, second) = try await loader.beginTwoReloads(of: url, firstAt: gate)
     gate.open()
     _ = try await first.value
     #expect(try await text(second.value) == "2")

@@ -27,7 +27,11 @@ final class MediaTestFolder: Sendable {
     return found.sorted()
   }
 
-  var parts: [String] { files.filter { $0.hasSuffix(".part") } }
+  var parts: [String] {
+    let path = url.path + "/parts"
+    let names = try? FileManager.default.contentsOfDirectory(atPath: path)
+    return (names ?? []).filter { $0.hasSuffix(".part") }.map { "parts/" + $0 }.sorted()
+  }
 
   /// Whether no download is writing a part.
   func isFree(_ part: String) -> Bool {
@@ -41,5 +45,24 @@ final class MediaTestFolder: Sendable {
   func permissions(_ path: String = "") throws -> Int? {
     let attributes = try FileManager.default.attributesOfItem(atPath: url.path + "/" + path)
     return (attributes[.posixPermissions] as? NSNumber)?.intValue
+  }
+}
+
+/// A folder of a test by another path, whose loaders are like those of another process.
+///
+/// The loaders of one process share what they know of a folder by its path.
+final class MediaTestAlias: Sendable {
+  let url: URL
+  private let link: URL
+
+  init(of folder: MediaTestFolder) throws {
+    let parent = folder.url.deletingLastPathComponent()
+    link = parent.appending(path: "alias-\(UUID().uuidString)", directoryHint: .notDirectory)
+    url = link.appending(path: folder.url.lastPathComponent, directoryHint: .isDirectory)
+    try FileManager.default.createSymbolicLink(at: link, withDestinationURL: parent)
+  }
+
+  deinit {
+    try? FileManager.default.removeItem(at: link)
   }
 }

@@ -21,7 +21,7 @@ struct `Histories of a folder of media` {
   ) async throws {
     for number in 0..<260 {
       let history = MediaHistory(seed: UInt64(part * 1_000 + number))
-      await history.run(steps: 8)
+      await history.run(steps: 6)
       try #require(
         history.failures.isEmpty,
         "seed \(history.seed): \(history.failures)\n\(history.steps.joined(separator: "\n"))"
@@ -64,6 +64,11 @@ private final class MediaHistory: Sendable {
     case reload, remove, clear, removeFolder, removeFile
   }
 
+  /// A moment of a step in which an interlude can come.
+  private enum Moment: CaseIterable {
+    case beforeAnswer, withinAnswer, whileDecoding
+  }
+
   private struct State {
     var numbers: SeededNumbers
     var steps: [String] = []
@@ -77,6 +82,9 @@ private final class MediaHistory: Sendable {
     /// The loader and the file of the present step.
     var place = (loader: 0, file: 0, reloads: false)
     var interlude: Interlude?
+    var moment = Moment.beforeAnswer
+    /// Whether the interlude has removed the file of the step, which must not come back.
+    var isRemoved = false
     /// Whether there was an interlude, or a trick, in this step.
     var isDisturbed = false
     var isInInterlude = false
@@ -90,6 +98,9 @@ private final class MediaHistory: Sendable {
   let seed: UInt64
   private static let fileCount = 5
   private let folder = MediaTestFolder()
+  /// The folder by another name, if the second loader is like one of another process.
+  private let alias: MediaTestAlias?
+  private let filesPath: String
   private let state: Guarded<State>
   private let limit: Int?
   private let revalidates: [Bool]
@@ -103,6 +114,7 @@ private final class MediaHistory: Sendable {
     var numbers = SeededNumbers(state: seed)
     let limit = Bool.random(using: &numbers) ? 40 : nil
     let revalidates = (0..<2).map { _ in Bool.random(using: &numbers) }
+    let alias = Bool.random(using: &numbers) ? try? MediaTestAlias(of: folder) : nil
     let versions = (0..<Self.fileCount).map { [Version(text: "\($0)-0.", tag: "\"0\"")] }
     let state = Guarded(
       State(
@@ -112,16 +124,19 @@ private final class MediaHistory: Sendable {
       )
     )
     self.seed = seed
+    self.alias = alias
+    filesPath = folder.url.path + "/files/"
     self.state = state
     self.limit = limit
     self.revalidates = revalidates
-    let box = Guarded<@Sendable () async -> Void>({})
+    let box = Guarded<@Sendable (Moment) async -> Void>({ _ in })
     let transport = ClosureTransport { _, request, receiver in
       try await Self.answer(request, receiver, state, box.withLock { $0 })
     }
-    let loaders = revalidates.map { [folder] revalidates in
+    let directories = [folder.url, alias?.url ?? folder.url]
+    let loaders = zip(directories, revalidates).map { directory, revalidates in
       MediaLoader(
-        directory: folder.url,
+        directory: directory,
         transport: transport,
         rules: .patient,
         byteLimit: limit,
@@ -132,21 +147,24 @@ private final class MediaHistory: Sendable {
     self.loaders = loaders
     images = loaders.map { media in
       ImageLoader(media: media, capacity: .count(2)) { data in
-        await box.withLock { $0 }()
+        await box.withLock { $0 }(.whileDecoding)
         let text = String(decoding: data, as: UTF8.self)
         guard !text.contains("!") else { throw Undecodable() }
         return text
       }
     }
-    let (folder, urls) = (folder, (0..<Self.fileCount).map(Self.url))
+    let (folder, areApart) = (folder, alias != nil)
     box.withLock { box in
-      box = { await Self.interrupt(state, loaders, folder, urls) }
+      box = { await Self.interrupt($0, state, loaders, areApart, folder) }
     }
   }
 
-  private static func url(_ file: Int) -> URL {
-    URL(string: "http://nowhere.invalid/\(file)") ?? URL(filePath: "/")
+  private static let urls = (0..<fileCount).compactMap {
+    URL(string: "http://nowhere.invalid/\($0)")
   }
+  private static let names = urls.map { MediaFolder.name(ofKey: $0.absoluteString) }
+
+  private static func url(_ file: Int) -> URL { urls[file] }
 
   // MARK: - The server
 
@@ -155,7 +173,7 @@ private final class MediaHistory: Sendable {
     _ request: URLRequest,
     _ receiver: any HTTPReceiver,
     _ state: Guarded<State>,
-    _ interrupt: @Sendable () async -> Void
+    _ interrupt: @Sendable (Moment) async -> Void
   ) async throws {
     let file = Int(request.url?.lastPathComponent ?? "") ?? 0
     let (version, status, trick) = state.withLock { state in
@@ -165,7 +183,7 @@ private final class MediaHistory: Sendable {
       return (state.versions[file][state.versions[file].count - 1], state.status[file], state.trick)
     }
     // The answer is that of now, and arrives after the interlude.
-    await interrupt()
+    await interrupt(.beforeAnswer)
     guard status == 200, trick != .fails else {
       return try receiver.take(request, status: status == 200 ? 503 : status, "no")
     }
@@ -190,8 +208,10 @@ private final class MediaHistory: Sendable {
     }
     let rest = Array(version.text.utf8.dropFirst(start))
     let isBroken = trick == .breaksOff && rest.count > 1
-    try receiver.receive(Data(rest.prefix(isBroken ? rest.count / 2 : rest.count)))
+    try receiver.receive(Data(rest.prefix(rest.count / 2)))
+    await interrupt(.withinAnswer)
     if isBroken { throw URLError(.networkConnectionLost) }
+    try receiver.receive(Data(rest.dropFirst(rest.count / 2)))
     state.withLock { state in
       if !state.isInInterlude { state.stored?.isFollowedByDownload = true }
       state.endsWithDownload = !state.isInInterlude
@@ -203,18 +223,23 @@ private final class MediaHistory: Sendable {
   /// Performs the interlude of the present step, if there is one.
   @concurrent
   private static func interrupt(
+    _ moment: Moment,
     _ state: Guarded<State>,
     _ loaders: [MediaLoader],
-    _ folder: MediaTestFolder,
-    _ urls: [URL]
+    _ areApart: Bool,
+    _ folder: MediaTestFolder
   ) async {
     let found = state.withLock { state -> (Interlude, Int, Int)? in
-      guard !state.isInInterlude, let interlude = state.interlude.take() else { return nil }
+      guard !state.isInInterlude, moment == state.moment, let interlude = state.interlude.take()
+      else { return nil }
       (state.isInInterlude, state.isDisturbed) = (true, true)
       var loader = Int.random(in: 0..<2, using: &state.numbers)
       // A reload in the midst of itself would wait for itself.
       if interlude == .reload, state.place.reloads { loader = 1 - state.place.loader }
-      state.steps.append("  meanwhile: \(interlude) by \(loader)")
+      state.steps.append("  meanwhile, \(moment): \(interlude) by \(loader)")
+      // Another process finds out by the part of the download that the file was removed.
+      let isNoticed = !areApart || loader == state.place.loader || moment == .withinAnswer
+      state.isRemoved = isNoticed && (interlude == .remove || interlude == .clear)
       return (interlude, loader, state.place.file)
     }
     guard let (interlude, loader, file) = found else { return }
@@ -226,12 +251,15 @@ private final class MediaHistory: Sendable {
         state.truncated.remove(file)
         state.stored = text.map { ($0, loader == state.place.loader, false) }
       }
-    case .remove: try? await loaders[loader].remove(urls[file])
+    case .remove:
+      try? await loaders[loader].remove(urls[file])
+      if folder.parts.contains(where: { $0.hasPrefix("parts/" + names[file].prefix(64)) }) {
+        state.withLock { $0.failures.append("a part is left of a removed file") }
+      }
     case .clear: try? await loaders[loader].clear()
     case .removeFolder: try? FileManager.default.removeItem(at: folder.url)
     case .removeFile:
-      let name = MediaFolder.name(ofKey: urls[file].absoluteString)
-      try? FileManager.default.removeItem(at: folder.url.appending(path: "files/" + name))
+      try? FileManager.default.removeItem(at: folder.url.appending(path: "files/" + names[file]))
     }
     state.withLock { state in
       (state.isInInterlude, state.endsWithDownload) = (false, false)
@@ -246,13 +274,12 @@ private final class MediaHistory: Sendable {
     state.withLock { $0.failures.append(sentence) }
   }
 
-  private func place(_ file: Int) -> URL {
-    let name = MediaFolder.name(ofKey: Self.url(file).absoluteString)
-    return folder.url.appending(path: "files/" + name)
-  }
+  private func path(_ file: Int) -> String { filesPath + Self.names[file] }
+
+  private func place(_ file: Int) -> URL { URL(filePath: path(file)) }
 
   private func text(_ file: Int) -> String? {
-    try? String(contentsOf: place(file), encoding: .utf8)
+    FileManager.default.contents(atPath: path(file)).map { String(decoding: $0, as: UTF8.self) }
   }
 
   // MARK: - Steps
@@ -264,12 +291,18 @@ private final class MediaHistory: Sendable {
         state.place = (loader, file, kind == 5 || kind == 9)
         (state.interlude, state.stored) = (nil, nil)
         (state.isDisturbed, state.endsWithDownload, state.requests) = (false, false, 0)
+        state.isRemoved = false
+        let moments = Moment.allCases.prefix(kind < 6 ? 2 : 3)
+        state.moment = moments.randomElement(using: &state.numbers) ?? .beforeAnswer
         let isMeanwhile = kind < 10 && Int.random(in: 0..<3, using: &state.numbers) == 0
         if isMeanwhile { state.interlude = Interlude.allCases.randomElement(using: &state.numbers) }
         let isTricky = kind < 10 && Int.random(in: 0..<4, using: &state.numbers) == 0
         if isTricky { state.trick = Trick.allCases.randomElement(using: &state.numbers) }
       }
       await perform(kind, loader, file)
+      if state.withLock({ $0.isRemoved }), text(file) != nil {
+        fail("a removed file has come back")
+      }
       state.withLock { $0.trick = nil }
     }
   }
@@ -440,7 +473,7 @@ private final class MediaHistory: Sendable {
       return
     }
     guard let text = text(file) else { return fail("\(stored.text) was removed") }
-    let isFinal = stored.bySameLoader || !stored.isFollowedByDownload
+    let isFinal = alias == nil || stored.bySameLoader || !stored.isFollowedByDownload
     if isFinal, text != stored.text { fail("\(text) has taken the place of \(stored.text)") }
   }
 

@@ -23,7 +23,7 @@ import FoundationNetworking
     -> FileProperties
   {
     let name = name ?? self.name
-    let part = try media.makePart(of: name, validator: "")
+    let part = try media.makePart(of: name, HTTPPart())
     try part.write(Data(text.utf8), at: 0)
     let properties = try #require(part.properties)
     try media.complete(part, named: name)

@@ -230,6 +230,30 @@ struct `A verdict about an old version` {
     #expect(transport.names.count == 7)
   }
 
+  @Test(arguments: [true, false])
+  func `a part is continued only by the place that it came from`(isMoved: Bool) async throws {
+    let transport = ClosureTransport { count, request, receiver in
+      guard request.url?.path() != "/a.bin" else {
+        let place = count > 2 && isMoved ? "/new" : "/old"
+        return try receiver.begin(request, status: 302, headers: ["Location": place])
+      }
+      // The tag and the length of one place say nothing about those of another one.
+      let tag = ["ETag": "\"v1\""]
+      let body = request.url?.path() == "/new" ? "ABCDEF" : "abcdef"
+      if request.value(forHTTPHeaderField: "Range") != nil {
+        let headers = tag.merging(["Content-Range": "bytes 3-5/6"]) { $1 }
+        return try receiver.take(request, status: 206, headers: headers, String(body.suffix(3)))
+      }
+      let headers = tag.merging(["Content-Length": "6"]) { $1 }
+      try receiver.take(request, headers: headers, String(body.prefix(count == 2 ? 3 : 6)))
+      if count == 2 { throw URLError(.networkConnectionLost) }
+    }
+    await #expect(throws: URLError.self) { try await loader(transport).request(url) }
+    let file = try await loader(transport).request(url)
+    #expect(try text(file) == (isMoved ? "ABCDEF" : "abcdef"))
+    #expect(transport.names.count == (isMoved ? 6 : 4))
+  }
+
   @Test(arguments: [(9, 8), (9, 10), (9, 9)])
   func `a part is continued only by an answer with the length that was announced`(
     announced: Int,

@@ -26,6 +26,8 @@ extension HTTPValidator {
 struct HTTPPart: Hashable, Sendable {
   /// The strong entity tag or the date of its version; empty if nothing can continue it.
   var validator = ""
+  /// A text for the place that it came from, if it is another one than was requested.
+  var location = ""
   /// The number of bytes.
   var length: Int64 = 0
   /// The length of the whole body, if it was announced.
@@ -39,12 +41,16 @@ struct HTTPPart: Hashable, Sendable {
 
   /// Returns the length of the whole body if a 206 continues the part.
   ///
-  /// It begins with the next byte, names no other tag or date, and its total is the length that was announced.
+  /// It comes from the same place, begins with the next byte, names no other tag or date, and its total is the length
+  /// that was announced.
   ///
-  /// - Parameter field: Returns a header field of the 206.
+  /// - Parameters:
+  ///   - place: The place that has answered, as in ``location``.
+  ///   - field: Returns a header field of the 206.
   /// - Returns: The length; `nil` if the 206 is of another version, or is no continuation.
-  func total(continuedBy field: (String) -> String?) -> Int64? {
-    guard let range = Self.contentRange(field("Content-Range")), range.start == length,
+  func total(continuedFrom place: String, by field: (String) -> String?) -> Int64? {
+    guard place == location, let range = Self.contentRange(field("Content-Range")),
+      range.start == length,
       total.map({ $0 == range.total }) ?? true
     else { return nil }
     let named = HTTPDate.seconds(validator) == nil ? field("ETag") : field("Last-Modified")

@@ -86,6 +86,9 @@ final class ImageDecoder<Image: Sendable>: Sendable {
     }
     let ticket = revisions.withLock { $0.begin(item.key) }
     defer { revisions.withLock { $0.end(ticket) } }
+    // A request from before a removal does not bring back the file.
+    let request = media.core.begin(entry)
+    defer { media.core.end(request) }
     // A file that was there may be damaged: then one that is downloaded now is tried, too.
     var triesAgain = entry.url.isHTTP && media.core.cachedFile(for: entry) != nil
     var remaining = 3
@@ -94,12 +97,15 @@ final class ImageDecoder<Image: Sendable>: Sendable {
         return try await decoded(entry)
       } catch is Vanished {
         remaining -= 1
-        guard remaining > 0 else { throw MediaError.cleared }
+        guard remaining > 0, !media.core.isRemoved(since: request) else {
+          throw MediaError.cleared
+        }
       } catch let failure as DecodingFailure {
         remaining -= 1
         let wasThere = failure.file.map { media.core.discard($0, entry) } ?? true
         let file = media.core.properties(of: entry)
         let isReplaced = media.core.hasOther(than: failure.file?.properties.version, entry)
+        if media.core.isRemoved(since: request) { triesAgain = false }
         guard triesAgain || isReplaced, remaining > 0 else {
           // A file that others have removed says nothing about the next one; one that cannot be removed does.
           if wasThere || file != nil, !isReplaced { remember(failure, item, ticket) }

@@ -245,11 +245,14 @@ public final actor ImageLoader<Image: Sendable> {
   @discardableResult
   public nonisolated func reload(_ request: MediaRequest) async throws -> Image {
     let item = MediaItem(request)
+    let ticket = media.core.begin(MediaEntry(item))
+    defer { media.core.end(ticket) }
     do {
       try await media.reload(request)
     } catch is POSIXError {
       // It is decoded from memory.
     }
+    guard !media.core.isRemoved(since: ticket) else { throw MediaError.cleared }
     decoder.forgetFailure(of: item)
     return try await loaded(item, by: images.refresh(item))
   }

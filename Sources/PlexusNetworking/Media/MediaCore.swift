@@ -4,14 +4,6 @@ internal import PlexusSupport
 
 /// The part of a ``MediaLoader`` that its downloads keep alive.
 final class MediaCore: Sendable {
-  private struct Clearing: Sendable {
-    var revisions = MediaRevisions()
-    /// Whether there are files that could not be set aside, and must not be used.
-    var isIncomplete = false
-    /// The temporary folder, once there are files in it.
-    var spareFolder: SpareFolder?
-  }
-
   let gate: HostGate<String>
   let progress = ProgressTable<String>()
   let clock: any Clock<Duration>
@@ -23,7 +15,9 @@ final class MediaCore: Sendable {
   private let client: HTTPClient
   private let retry: RetryPolicy
   private let maximumFileBytes: Int64
-  private let clearing = Locked(Clearing())
+  private let clearing: Locked<MediaClearing>
+  /// The temporary folder, once there are files in it.
+  private let spareFolder = Locked<SpareFolder?>(nil)
 
   init(
     folder: MediaFolder,
@@ -40,6 +34,7 @@ final class MediaCore: Sendable {
     self.revalidates = revalidates
     maximumFileBytes = Int64(limits.maximumFileBytes ?? .max)
     gate = HostGate(limit: limits.connectionsPerHost)
+    clearing = MediaClearing.of(folder)
     store = MediaStore(folder: folder, byteLimit: limits.byteLimit, clock: clock)
     spare = MediaStore(
       folder: MediaFolder(root: SpareFolder.newRoot()),
@@ -52,8 +47,6 @@ final class MediaCore: Sendable {
   private static let spareByteLimit = 64 << 20
   /// The largest number of bytes of a file that is kept in memory, since no disk can be written.
   private static let memoryLimit: Int64 = 64 << 20
-  /// The longest Retry-After that is waited for; after a longer one the error is final.
-  private static let maximumRetryAfter = Duration.seconds(60)
 
   // MARK: - Files
 
@@ -64,8 +57,8 @@ final class MediaCore: Sendable {
 
   private var readableStores: [MediaStore] { readableStores(clearing.withLock { $0 }) }
 
-  private func readableStores(_ clearing: Clearing) -> [MediaStore] {
-    (clearing.isIncomplete ? [] : [store]) + (clearing.spareFolder != nil ? [spare] : [])
+  private func readableStores(_ clearing: MediaClearing) -> [MediaStore] {
+    (clearing.isIncomplete ? [] : [store]) + (spareFolder.withLock { $0 } == nil ? [] : [spare])
   }
 
   /// Returns the file of an entry if it is there.
@@ -140,8 +133,20 @@ final class MediaCore: Sendable {
 
   // MARK: - Removal
 
-  /// Whether nothing was cleared since a flight was requested.
-  func isCurrent(_ flight: MediaFlight) -> Bool { epoch == flight.epoch }
+  /// A request of a file begins; ``end(_:)`` must follow.
+  ///
+  /// A request from before a removal must not bring back the file.
+  func begin(_ entry: MediaEntry) -> MediaRevisions.Ticket {
+    clearing.withLock { $0.revisions.begin(entry.name) }
+  }
+
+  /// A request of a file has ended.
+  func end(_ ticket: MediaRevisions.Ticket) {
+    clearing.withLock { $0.revisions.end(ticket) }
+  }
+
+  /// Whether the file was removed since its request began.
+  func isRemoved(since ticket: MediaRevisions.Ticket) -> Bool { verdict(ticket) == .removed }
 
   /// The number of times that everything was removed.
   var epoch: Int { clearing.withLock { $0.revisions.epoch } }
@@ -184,7 +189,7 @@ final class MediaCore: Sendable {
     }
   }
 
-  /// Removes a file and its parts: downloads of it in progress are not kept.
+  /// Removes a file and all of its parts: downloads of it in progress are not kept.
   func remove(_ entry: MediaEntry) async throws {
     guard !entry.url.isFileURL else { return }
     let stores = readableStores
@@ -205,17 +210,7 @@ final class MediaCore: Sendable {
   /// - Returns: Whether it was there.
   func discard(_ pinned: MediaStore.PinnedFile, _ entry: MediaEntry) -> Bool {
     guard let store = pinned.store else { return false }
-    return clearing.withLock { _ in Self.discard(pinned, entry, in: store) }
-  }
-
-  private static func discard(
-    _ pinned: MediaStore.PinnedFile,
-    _ entry: MediaEntry,
-    in store: MediaStore
-  ) -> Bool {
-    guard store.folder.remove(entry.name, pinned.properties.version) else { return false }
-    store.release(entry.name)
-    return true
+    return clearing.withLock { _ in store.remove(entry.name, pinned.properties.version) }
   }
 
   /// Removes a file that its server no longer has; downloads that began before are not kept.
@@ -228,7 +223,7 @@ final class MediaCore: Sendable {
   ) -> Bool {
     let isGone = clearing.withLock { clearing in
       guard clearing.revisions.verdict(ticket) == .current else { return false }
-      if let known, let store = known.store { _ = Self.discard(known, entry, in: store) }
+      if let known { _ = known.store?.remove(entry.name, known.properties.version) }
       guard readableStores(clearing).allSatisfy({ !$0.has(entry.name) }) else { return false }
       clearing.revisions.keep(ticket)
       return true
@@ -250,8 +245,8 @@ final class MediaCore: Sendable {
   /// Performs a download.
   func download(_ flight: MediaFlight) async throws -> MediaDownload {
     let entry = flight.entry
-    let ticket = clearing.withLock { $0.revisions.begin(entry.name) }
-    defer { clearing.withLock { $0.revisions.end(ticket) } }
+    let ticket = begin(entry)
+    defer { end(ticket) }
     let report = progress.begin(entry.item.key)
     defer { progress.finish(report, for: entry.item.key) }
     await store.sweepParts()
@@ -278,22 +273,13 @@ final class MediaCore: Sendable {
       } catch {
         failures += 1
         try Task.checkCancellation()
-        guard flight.kind != .revalidate, let wait = wait(after: failures, error) else {
+        guard flight.kind != .revalidate, let wait = retry.delay(after: failures, error) else {
           let rejection = error as? HTTPStatusError
           throw rejection.map { RejectedRequest(error: $0, item: entry.item) } ?? error
         }
         try await clock.wait(wait)
       }
     }
-  }
-
-  /// Returns the time to wait after a number of failures; `nil` if the last one is final.
-  private func wait(after failures: Int, _ error: any Error) -> Duration? {
-    guard let wait = retry.delay(after: failures) else { return nil }
-    if let advice = (error as? any RetryAdvice)?.retryAfter {
-      return advice <= Self.maximumRetryAfter ? advice : nil
-    }
-    return (error as? any ConnectivityFailure)?.isConnectivityFailure == true ? wait : nil
   }
 
   /// The stores that a file can be written to, in order.
@@ -319,7 +305,7 @@ final class MediaCore: Sendable {
     let turn = HostTurn(gate: gate, key: key)
     try await turn.move(to: entry.url.origin)
     defer { turn.end() }
-    guard isCurrent(flight), verdict(ticket) != .removed else { throw MediaError.cleared }
+    guard epoch == flight.epoch, verdict(ticket) != .removed else { throw MediaError.cleared }
     let (progress, gate) = (progress, gate)
     let changes = Locked<[Int]>([])
     defer { for change in changes.withLock({ $0 }) { gate.removeChange(change, of: key) } }
@@ -333,7 +319,7 @@ final class MediaCore: Sendable {
       conditions: isConditional ? record?.validator.conditions ?? [:] : [:],
       maximumBytes: stores.isEmpty
         ? min(maximumFileBytes, Self.memoryLimit) : maximumFileBytes,
-      makePart: { try self.makePart(ticket, in: $0, $1, $2) },
+      makePart: { try self.makePart(ticket, in: $0, $1) },
       follow: { change in
         let id = gate.addChange(of: key, change)
         changes.withLock { $0.append(id) }
@@ -400,8 +386,7 @@ final class MediaCore: Sendable {
   private func makePart(
     _ ticket: MediaRevisions.Ticket,
     in store: MediaStore,
-    _ validator: String,
-    _ total: Int64?
+    _ content: HTTPPart
   ) throws -> PartFile {
     try clearing.withLock { clearing in
       switch clearing.revisions.verdict(ticket) {
@@ -409,9 +394,10 @@ final class MediaCore: Sendable {
       case .superseded: throw Superseded()
       case .current: break
       }
-      let part = try store.folder.makePart(of: ticket.name, validator: validator, total: total)
-      if store === spare, clearing.spareFolder == nil {
-        clearing.spareFolder = SpareFolder(locking: spare.folder.root)
+      let part = try store.folder.makePart(of: ticket.name, content)
+      if store === spare, spareFolder.withLock({ $0 }) == nil {
+        let folder = SpareFolder(locking: spare.folder.root)
+        spareFolder.withLock { $0 = folder }
       }
       return part
     }
@@ -451,6 +437,8 @@ final class MediaCore: Sendable {
         } catch let error as POSIXError where error.code == .ENOENT {
           // The system, or another process, has removed the folder meanwhile.
           throw PartOutdated()
+        } catch let error as MediaError {
+          throw error
         } catch {
           throw StorageFailure(error: error)
         }

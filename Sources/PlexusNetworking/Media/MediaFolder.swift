@@ -5,8 +5,9 @@ internal import PlexusSupport
 ///
 /// A file is named after the SHA-256 digest of its key, with the path extension of the key; its record has the
 /// same name. A part has the same digest, the validator that decides whether it still fits (the entity tag or
-/// date, in hexadecimal digits), and a number of its own, which follows the announced length if there is one. Only
-/// the owner has access: folders have the permissions 0700, files 0600.
+/// date, in hexadecimal digits), and a number of its own, which follows the announced length, if there is one, and the
+/// place that it came from, if it was redirected. Only the owner has access: folders have the permissions 0700, files
+/// 0600.
 struct MediaFolder: Sendable {
   let root: URL
   /// The paths of the folders, each with a slash at its end.
@@ -54,7 +55,7 @@ struct MediaFolder: Sendable {
   }
 
   /// Returns the path of a folder, which can also be that of a file in its place.
-  private static func path(of folder: URL) -> String {
+  static func path(of folder: URL) -> String {
     let path = folder.path(percentEncoded: false)
     return path.hasSuffix("/") ? String(path.dropLast()) : path
   }
@@ -175,12 +176,17 @@ struct MediaFolder: Sendable {
 
   /// Makes a part the complete file of a name, in one step; a folder in its place is set aside.
   ///
-  /// - Throws: A `POSIXError`; `ENOENT` if the part has been removed meanwhile.
+  /// - Throws: A `POSIXError`; `ENOENT` if the folder has been removed meanwhile. ``MediaError/cleared`` if another
+  ///   process has removed the part.
   func complete(_ part: PartFile, named name: String) throws {
     let path = path(of: name)
     do {
       try part.move(to: path)
     } catch let error as POSIXError where error.code == .ENOENT || error.code == .ENOTDIR {
+      // The system removes the folder, and a loader what is in it, which must not come back.
+      if !PartFile.exists(part.path), PartFile.exists(Self.path(of: root)) {
+        throw MediaError.cleared
+      }
       try make()
       try part.move(to: path)
     } catch {
@@ -191,7 +197,8 @@ struct MediaFolder: Sendable {
     }
   }
 
-  /// Removes the file of a name with its record and its parts, except parts that a download is writing.
+  /// Removes the file of a name with its record and its parts, also the part that a download is writing: its bytes must
+  /// not be left if the process ends.
   ///
   /// - Returns: The names of the parts.
   /// - Throws: The system's error if the file is left.
@@ -202,7 +209,7 @@ struct MediaFolder: Sendable {
       if PartFile.exists(path(of: name)) { throw error }
     }
     removeRecord(of: name)
-    return removeParts(of: name)
+    return removeParts(of: name, evenIfWritten: true)
   }
 
   /// Removes one version of the file of a name with its record; another version stays.
@@ -343,6 +350,8 @@ struct MediaFolder: Sendable {
 
   /// The largest number of bytes of a validator in the name of a part, which has 255 bytes at most.
   static let validatorLimit = 70
+  /// The number of digits of a location in the name of a part.
+  static let locationLength = 8
 
   private static let partSuffix = ".part"
 
@@ -360,17 +369,17 @@ struct MediaFolder: Sendable {
   ///
   /// - Parameters:
   ///   - name: The name of the file that it is a part of.
-  ///   - validator: The text that decides whether it still fits, of at most ``validatorLimit`` bytes; empty if
-  ///     nothing does.
-  ///   - total: The length of the file, if it was announced.
+  ///   - content: What is to be written to it, with a validator of at most ``validatorLimit`` bytes.
   /// - Returns: The part, which is empty.
   /// - Throws: The system's error.
-  func makePart(of name: String, validator: String, total: Int64? = nil) throws -> PartFile {
-    let hexadecimal = validator.utf8.map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined()
-    let length = total.map { String($0, radix: 16) + "-" } ?? ""
+  func makePart(of name: String, _ content: HTTPPart) throws -> PartFile {
+    let hexadecimal = content.validator.utf8.map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }
+      .joined()
+    let length = content.total.map { String($0, radix: 16) } ?? ""
     var failures = 0
     while true {
-      let number = length + String(UInt64.random(in: 0...UInt64.max), radix: 16)
+      let random = String(UInt64.random(in: 0...UInt64.max), radix: 16)
+      let number = [length, content.location, random].joined(separator: "-")
       let part =
         [Self.digest(of: name), hexadecimal, number].joined(separator: ".") + Self.partSuffix
       do {
@@ -416,12 +425,20 @@ struct MediaFolder: Sendable {
     return best
   }
 
-  /// Removes the parts of a file, except parts that a download is writing.
+  /// Removes the parts of a file.
   ///
+  /// - Parameters:
+  ///   - name: The name of the file.
+  ///   - evenIfWritten: Whether parts that a download is writing are removed, too; it notices that in the end.
   /// - Returns: Their names.
-  func removeParts(of name: String) -> [String] {
+  func removeParts(of name: String, evenIfWritten: Bool = false) -> [String] {
     let prefix = Self.digest(of: name) + "."
-    return names(in: parts).filter { $0.hasPrefix(prefix) && removePart($0) }
+    return names(in: parts).filter { part in
+      guard part.hasPrefix(prefix) else { return false }
+      guard evenIfWritten else { return removePart(part) }
+      PartFile.remove(path(ofPart: part))
+      return true
+    }
   }
 
   /// Removes a part that no download is writing, and that was last written before a time in nanoseconds since
@@ -457,8 +474,12 @@ struct MediaFolder: Sendable {
       else { return nil }
       bytes.append(byte)
     }
-    let number = pieces[2].split(separator: "-")
-    let total = number.count == 2 ? Int64(number[0], radix: 16) : nil
-    return HTTPPart(validator: String(decoding: bytes, as: UTF8.self), total: total)
+    // Earlier versions wrote the number alone, or after the length.
+    let number = pieces[2].split(separator: "-", omittingEmptySubsequences: false)
+    return HTTPPart(
+      validator: String(decoding: bytes, as: UTF8.self),
+      location: number.count == 3 ? String(number[1]) : "",
+      total: number.count > 1 ? Int64(number[0], radix: 16) : nil
+    )
   }
 }

@@ -210,7 +210,9 @@ public final actor MediaLoader {
   ///   place, which is then judged by its own digest; what ``request(_:)-(MediaRequest)`` throws.
   public nonisolated func request(_ request: MediaRequest, sha256: String) async throws -> URL {
     let entry = MediaEntry(request)
-    while true {
+    let ticket = core.begin(entry)
+    defer { core.end(ticket) }
+    repeat {
       let pinned = try await pinnedOrSystemError(entry)
       defer { withExtendedLifetime(pinned) {} }
       // Another file can have taken its place by now, and is judged by its own digest.
@@ -220,7 +222,8 @@ public final actor MediaLoader {
       guard core.hasOther(than: pinned.properties.version, entry) else {
         throw MediaError.wrongChecksum(expected: sha256, found: digest)
       }
-    }
+    } while !core.isRemoved(since: ticket)
+    throw MediaError.cleared
   }
 
   /// Calls a closure with the local file of a request, which the byte limit does not remove before the closure
@@ -313,8 +316,8 @@ public final actor MediaLoader {
 
   /// Removes a file and its parts.
   ///
-  /// A download of it in progress is not kept: its callers get ``MediaError/cleared``. A file of a file URL
-  /// stays.
+  /// A download of it in progress is not kept: its callers get ``MediaError/cleared``, also those of other loaders of
+  /// the folder, and of other processes whose download has begun to arrive. A file of a file URL stays.
   ///
   /// - Parameter request: The request.
   /// - Throws: The system's error if the file cannot be removed.
@@ -335,8 +338,8 @@ public final actor MediaLoader {
 
   /// Removes all files and parts.
   ///
-  /// They are inaccessible before this call suspends. A download in progress is not kept: its callers get
-  /// ``MediaError/cleared``. All prefetching ends. The removal runs to its end when the calling task is cancelled.
+  /// They are inaccessible before this call suspends. A download in progress is not kept, as with
+  /// ``remove(_:)-(MediaRequest)``: its callers get ``MediaError/cleared``. All prefetching ends. The removal runs to its end when the calling task is cancelled.
   ///
   /// - Throws: The system's error if something is left, which this loader no longer uses; the next
   ///   call tries again.
@@ -404,12 +407,14 @@ extension MediaLoader {
       return try await revalidated(entry, isForOthers)
     }
     guard !entry.url.isFileURL else { throw MediaError.noSuchFile(entry.url) }
+    let ticket = core.begin(entry)
+    defer { core.end(ticket) }
     // The system or another process can remove a file that was just stored: then it is downloaded once more.
     for _ in 0..<3 {
       let result = try await perform(flight, isForOthers)
       if let pinned = await core.pinned(entry, after: result) { return pinned }
       // Callers from before a removal do not bring the file back.
-      guard core.isCurrent(flight) else { break }
+      guard !core.isRemoved(since: ticket) else { break }
     }
     throw MediaError.cleared
   }

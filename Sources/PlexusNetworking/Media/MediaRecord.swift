@@ -87,8 +87,13 @@ struct MediaAnswer {
 
   init(_ trail: HTTPTrail, to url: URL, fields: [String: String]) {
     redirects = trail.redirects
-    location = trail.url == url ? nil : SHA256.hexadecimalDigest(trail.url.absoluteString.utf8)
+    location = Self.location(trail.url, besides: url)
     self.fields = fields
+  }
+
+  /// Returns the digest of the URL that has answered, if it is another one than was requested.
+  static func location(_ place: URL, besides url: URL) -> String? {
+    place == url ? nil : SHA256.hexadecimalDigest(place.absoluteString.utf8)
   }
 
   subscript(field: String) -> String? { fields[field] }

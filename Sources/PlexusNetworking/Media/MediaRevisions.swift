@@ -4,7 +4,7 @@
 ///
 /// - A download that began before its file was removed is not kept.
 /// - A download that began before another one that was kept does not replace the file of that one.
-/// - Nothing is stored of files without a running download.
+/// - Nothing is stored of files without a running download or request.
 struct MediaRevisions: Sendable {
   /// The outcome of a download that has all bytes.
   enum Verdict: Equatable {
@@ -16,7 +16,7 @@ struct MediaRevisions: Sendable {
     case superseded
   }
 
-  /// The identity of a running download.
+  /// The identity of a running download, or of a request that waits for some.
   struct Ticket: Sendable {
     let name: String
     let number: Int

@@ -144,6 +144,15 @@ final class MediaStore: Sendable {
     if let pin = file.pin { limit?.list(pin) }
   }
 
+  /// Removes one version of a file; another version stays.
+  ///
+  /// - Returns: Whether it was that version.
+  func remove(_ name: String, _ version: FileVersion) -> Bool {
+    guard folder.remove(name, version) else { return false }
+    release(name)
+    return true
+  }
+
   /// Whether a file of this store is still there.
   func has(_ name: String) -> Bool { folder.properties(of: name) != nil }
 

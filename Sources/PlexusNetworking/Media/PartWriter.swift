@@ -34,8 +34,8 @@ final class PartWriter: HTTPReceiver {
     case notModified
   }
 
-  /// A closure that creates a part in a store, of a validator and of the length that was announced.
-  typealias MakePart = @Sendable (MediaStore, String, Int64?) throws -> PartFile
+  /// A closure that creates a part in a store, for what is to be written to it.
+  typealias MakePart = @Sendable (MediaStore, HTTPPart) throws -> PartFile
 
   private struct State: Sendable {
     var part: PartFile?
@@ -124,9 +124,9 @@ final class PartWriter: HTTPReceiver {
       guard !state.isClosed else { throw CancellationError() }
       switch response.statusCode {
       case 206 where state.content.length > 0:
-        guard coding == "identity", let total = state.content.total(continuedBy: field) else {
-          throw PartOutdated()
-        }
+        guard coding == "identity",
+          let total = state.content.total(continuedFrom: location(response), by: field)
+        else { throw PartOutdated() }
         state.content.total = total
       case 206:
         // No part was requested.
@@ -136,7 +136,11 @@ final class PartWriter: HTTPReceiver {
         replaced?.remove()
         let validator = coding == "identity" ? HTTPPart.validator(field) : ""
         let isKept = validator.utf8.count <= MediaFolder.validatorLimit
-        state.content = HTTPPart(validator: isKept ? validator : "", total: length)
+        state.content = HTTPPart(
+          validator: isKept ? validator : "",
+          location: location(response),
+          total: length
+        )
         try checkLength(length)
         try makePart(&state)
       case 304 where !conditions.isEmpty:
@@ -246,7 +250,7 @@ final class PartWriter: HTTPReceiver {
     var first: (any Error)?
     for index in state.store..<stores.count {
       do {
-        state.part = try create(stores[index], state.content.validator, state.content.total)
+        state.part = try create(stores[index], state.content)
         state.store = index
         return
       } catch let error where error is MediaError || error is Superseded {
@@ -276,6 +280,12 @@ final class PartWriter: HTTPReceiver {
   }
 
   private static let reservationStep: Int64 = 1 << 20
+
+  /// The place that has answered, as the name of a part has it.
+  private func location(_ response: HTTPURLResponse) -> String {
+    let location = response.url.flatMap { MediaAnswer.location($0, besides: entry.url) }
+    return String(location?.prefix(MediaFolder.locationLength) ?? "")
+  }
 
   private func checkLength(_ length: Int64?) throws {
     if let length, length > maximumBytes { throw MediaError.fileTooLarge(limit: maximumBytes) }

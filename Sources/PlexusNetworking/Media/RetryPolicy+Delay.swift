@@ -1,6 +1,18 @@
 internal import Plexus
 
 extension RetryPolicy {
+  /// The longest Retry-After that is waited for; after a longer one the error is final.
+  private static var maximumRetryAfter: Duration { .seconds(60) }
+
+  /// Returns the time to wait after a number of failures; `nil` if the last one is final.
+  func delay(after failures: Int, _ error: any Error) -> Duration? {
+    guard let wait = delay(after: failures) else { return nil }
+    if let advice = (error as? any RetryAdvice)?.retryAfter {
+      return advice <= Self.maximumRetryAfter ? advice : nil
+    }
+    return (error as? any ConnectivityFailure)?.isConnectivityFailure == true ? wait : nil
+  }
+
   /// Returns the time to wait after a number of failures; `nil` if there is no further attempt.
   func delay(after failures: Int) -> Duration? {
     guard failures < attempts else { return nil }
