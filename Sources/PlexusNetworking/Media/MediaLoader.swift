@@ -339,7 +339,8 @@ public final actor MediaLoader {
   /// Removes all files and parts.
   ///
   /// They are inaccessible before this call suspends. A download in progress is not kept, as with
-  /// ``remove(_:)-(MediaRequest)``: its callers get ``MediaError/cleared``. All prefetching ends. The removal runs to its end when the calling task is cancelled.
+  /// ``remove(_:)-(MediaRequest)``: its callers get ``MediaError/cleared``. All prefetching ends. The removal runs to
+  /// its end when the calling task is cancelled.
   ///
   /// - Throws: The system's error if something is left, which this loader no longer uses; the next
   ///   call tries again.

@@ -2,8 +2,8 @@
 ///
 /// ``CacheDirectives/staleIfError`` allows a stale value only if the origin fails: a removed or forbidden value must
 /// not come back from a cache. So after a definitive answer, the cached value is not used once it is stale, until the
-/// origin confirms it, unless `CachePolicy.usesCachedValue` allows it for the error. Errors that do not conform count as
-/// failures.
+/// origin confirms it, unless `CachePolicy.usesCachedValue` allows it for the error. Errors that do not conform count
+/// as failures.
 public protocol OriginFailure: Error {
   /// Whether the origin has failed; `false` for a definitive answer, such as HTTP status 404.
   var isOriginFailure: Bool { get }
