@@ -198,7 +198,7 @@ struct `The health of an engine` {
     async throws
   {
     let server = try RedisServer()
-    let engine = try await engine(server) { $0.commandTimeout = .milliseconds(100) }
+    let engine = try await engine(server) { $0.commandTimeout = .seconds(1) }
     let cacher = engine.cacher(String.self, space: "values", schema: "1")
     try await cacher.store(["k": Self.entry])
     _ = try await cacher.entry(forKey: "k")
