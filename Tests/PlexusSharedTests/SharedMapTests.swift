@@ -808,6 +808,23 @@ struct `Maps with a shared tier` {
     #expect(try await node.map.request("k") == "2")
   }
 
+  @Test func `a value that the engine takes too slowly does not keep others from being read`()
+    async throws
+  {
+    _ = try await b.map.request("other")
+    let node = makeNode { $0.storageTimeout = .seconds(1) }
+    node.gate.close()
+    async let value = node.map.request("k")
+    await node.gate.arrivals(1)
+    node.cacher.delayCalls(by: .seconds(3_600))
+    node.gate.open()
+    await clock.sleepers(2)
+    clock.advance(by: .seconds(1))
+    #expect(try await value == "1")
+    node.cacher.delayCalls(by: .zero)
+    #expect(try await node.map.response("other").source == .cacher)
+  }
+
   @Test func `a released map is released, whatever the engine tells`() async throws {
     let node = engine.node()
     weak var map: MultiplexerMap<String, String>?

@@ -63,8 +63,8 @@ final class EngineCore: Sendable {
   private let valueSettings: RedisConnection.Settings
   /// The bytes of the values that are sent at the same time.
   let gate: ByteGate
-  /// The large values are sent one after another.
-  let largeGate = ByteGate(capacity: 1)
+  /// The large values are sent one after another; those that wait are bounded like an outbox.
+  let largeGate: ByteGate
   let events: RedisEvents
   let health = CurrentValue(EngineHealth.connecting)
   private let options: RedisOptions
@@ -95,6 +95,7 @@ final class EngineCore: Sendable {
     valueSettings.name += "-values"
     self.valueSettings = valueSettings
     gate = ByteGate(capacity: options.outboxBytes / 4)
+    largeGate = ByteGate(capacity: 1, waitingLimit: options.outboxBytes)
     settings.setup = [RedisCommand("CLIENT", ["TRACKING", "ON", "NOLOOP"])]
     events = RedisEvents(settings, options)
     connection = try RedisConnection(settings) { router.receive($0, on: 0) }

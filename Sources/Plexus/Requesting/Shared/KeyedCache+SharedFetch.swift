@@ -485,6 +485,6 @@ extension KeyedCache {
     _ operation: @escaping @concurrent @Sendable () async throws -> Result,
     _ storage: Storage<Key, Value>
   ) async throws -> Result {
-    try await Task.detached { try await storage.calls.run(.read, operation) }.value
+    try await Task.detached { try await storage.calls.run(.fill, operation) }.value
   }
 }

@@ -7,7 +7,11 @@ internal import Synchronization
 /// an abandoned write has returned.
 @usableFromInline
 final class CacherCircuitBreaker: Sendable {
-  enum Kind: Sendable { case read, write, removal }
+  enum Kind: Sendable {
+    case read, write, removal
+    /// A value for a shared tier: if it takes too long, others can still be read.
+    case fill
+  }
 
   /// The abandoned calls that have not returned, and the end of the pause.
   private struct State: Sendable {
@@ -130,6 +134,7 @@ final class CacherCircuitBreaker: Sendable {
 
   private func giveUp(_ kind: Kind) {
     count(kind, 1)
+    guard kind != .fill else { return }
     let end = time.now().addingSaturating(Nanoseconds(saturating: Self.pause))
     state.withLock { $0.pauseEnd = end }
   }
@@ -137,7 +142,7 @@ final class CacherCircuitBreaker: Sendable {
   private func count(_ kind: Kind, _ change: Int) {
     state.withLock { state in
       switch kind {
-      case .read: break
+      case .read, .fill: break
       case .write: state.writes += change
       case .removal: state.removals += change
       }

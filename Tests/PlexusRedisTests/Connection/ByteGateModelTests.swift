@@ -1,0 +1,34 @@
+import TestSupport
+import Testing
+
+@testable import PlexusRedis
+
+@Suite(.fewAtOnce) struct `Large values` {
+  @Test func `are refused at once if too many of them wait, and one waits however large it is`()
+    async throws
+  {
+    let gate = ByteGate(capacity: 1, waitingLimit: 10)
+    let hold = Gate()
+    hold.close()
+    async let first: Void = gate.run(100) { try await hold.wait() }
+    await hold.arrivals(1)
+    await withTaskGroup(of: RedisConnectionError?.self) { group in
+      for _ in 0..<2 {
+        group.addTask {
+          do {
+            try await gate.run(20) {}
+            return nil
+          } catch {
+            return error as? RedisConnectionError
+          }
+        }
+      }
+      #expect(await group.next() == .outboxFull(bytes: 20, waiting: 20, limit: 10))
+      hold.open()
+      #expect(await group.next() == .some(nil))
+    }
+    try await first
+    // Nothing is left of those that have waited.
+    try await gate.run(20) {}
+  }
+}
