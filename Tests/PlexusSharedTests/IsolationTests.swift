@@ -68,6 +68,26 @@ struct `Maps without their engine` {
     #expect(node.fetchCount == 1)
   }
 
+  @Test func `no node goes back to an entry from before the fetch of a value that was not stored`()
+    async throws
+  {
+    let engine = makeEngine()
+    let node = makeNode(engine) {
+      $0.retry = .exponential(attempts: 2, base: .seconds(1), cap: .seconds(1), jitter: 0)
+    }
+    let other = makeNode(engine)
+    origin.fail()
+    let request = Task { try await node.map.request("k") }
+    await clock.sleepers(1)
+    // The node loses its lease during the pause.
+    origin.set("1")
+    #expect(try await other.map.refresh("k").request("k") == "1")
+    origin.set("2")
+    clock.advance(by: .seconds(1))
+    #expect(try await request.value == "2")
+    #expect(try await node.map.request("k") == "2")
+  }
+
   // MARK: - Keeping
 
   @Test func `copies are kept for the time to keep since the engine was heard`() async throws {

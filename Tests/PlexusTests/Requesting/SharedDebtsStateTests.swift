@@ -27,4 +27,17 @@ struct `Reports that a cache owes to a shared tier` {
     debts.settle(tags: debts.owedTags)
     #expect(debts.owedTags.isEmpty)
   }
+
+  @Test func `a value that was not stored is newer than the entries from before its fetch`() {
+    var debts = SharedDebtsState()
+    debts.goAhead("k", at: 20, of: 10)
+    #expect(debts.isBehind("k", storedAt: 9))
+    #expect(!debts.isBehind("k", storedAt: 10))
+    #expect(!debts.isBehind("other", storedAt: 9))
+    debts.goAhead("k", at: 30)
+    debts.goAhead("k", at: 30, of: 5)
+    #expect(debts.isBehind("k", storedAt: 31))
+    debts.catchUp("k")
+    #expect(!debts.isBehind("k", storedAt: 5))
+  }
 }

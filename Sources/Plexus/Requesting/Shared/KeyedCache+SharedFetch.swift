@@ -451,7 +451,10 @@ extension KeyedCache {
         goAhead(lease.key, link)
         link.note(nil, of: lease.key)
       case .cleared, .superseded:
-        // The result is for the current callers. The entry of the tier, if any, is newer.
+        // The result is for the current callers. The entry of the tier, if any, is newer, unless it was stored before
+        // this fetch began, which has lost its lease before.
+        let (now, start) = (time.now(), flight.startTime ?? .min)
+        link.withDebts { $0.goAhead(lease.key, at: now, of: start) }
         outcome.kind = .transient
         outcome.isOutdated = true
       }

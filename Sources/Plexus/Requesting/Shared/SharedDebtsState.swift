@@ -8,8 +8,9 @@ struct SharedDebtsState: Sendable {
   /// The tags whose entries have to be removed, with the revisions of these debts.
   private(set) var owedTags: [CacheTag: UInt64] = [:]
   private var lastRevision: UInt64 = 0
-  /// The keys whose callers were given values that the engine does not have.
-  private var ahead: Set<String> = []
+  /// The keys whose callers were given values that the engine does not have, with the times before which entries were stored that can be
+  /// older.
+  private var ahead: [String: Nanoseconds] = [:]
   /// The time until which every entry can be older than a value that callers were given.
   private var aheadUntil: Nanoseconds?
 
@@ -44,26 +45,31 @@ struct SharedDebtsState: Sendable {
   }
 
   /// Records that callers were given a value that the engine does not have.
-  mutating func goAhead(_ name: String, at now: Nanoseconds) {
-    ahead.insert(name)
+  ///
+  /// - Parameters:
+  ///   - name: The name of the key.
+  ///   - now: The present time.
+  ///   - time: The time before which entries were stored that can be older than the value: any time unless it is given.
+  mutating func goAhead(_ name: String, at now: Nanoseconds, of time: Nanoseconds = .max) {
+    ahead[name] = max(ahead[name] ?? .min, time)
     guard ahead.count > Self.limit else { return }
-    ahead = []
+    ahead = [:]
     aheadUntil = now
   }
 
   /// Records that every entry stored until now is outdated for this process.
   mutating func goAhead(at now: Nanoseconds) {
-    ahead = []
+    ahead = [:]
     aheadUntil = now
   }
 
   /// Returns whether an entry can be older than a value that callers were given.
   func isBehind(_ name: String, storedAt: Nanoseconds) -> Bool {
-    ahead.contains(name) || aheadUntil.map { storedAt <= $0 } ?? false
+    ahead[name].map { storedAt < $0 } ?? false || aheadUntil.map { storedAt <= $0 } ?? false
   }
 
   /// Records that the engine has a value that is newer than all that callers were given.
   mutating func catchUp(_ name: String) {
-    ahead.remove(name)
+    ahead[name] = nil
   }
 }
