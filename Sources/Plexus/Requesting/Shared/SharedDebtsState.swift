@@ -8,8 +8,8 @@ struct SharedDebtsState: Sendable {
   /// The tags whose entries have to be removed, with the revisions of these debts.
   private(set) var owedTags: [CacheTag: UInt64] = [:]
   private var lastRevision: UInt64 = 0
-  /// The keys whose callers were given values that the engine does not have, with the times before which entries were stored that can be
-  /// older.
+  /// The keys whose callers were given values that the engine does not have. Entries that were stored before these times can
+  /// be older.
   private var ahead: [String: Nanoseconds] = [:]
   /// The time until which every entry can be older than a value that callers were given.
   private var aheadUntil: Nanoseconds?
@@ -49,7 +49,7 @@ struct SharedDebtsState: Sendable {
   /// - Parameters:
   ///   - name: The name of the key.
   ///   - now: The present time.
-  ///   - time: The time before which entries were stored that can be older than the value: any time unless it is given.
+  ///   - time: The time before which entries were stored that can be older than the value.
   mutating func goAhead(_ name: String, at now: Nanoseconds, of time: Nanoseconds = .max) {
     ahead[name] = max(ahead[name] ?? .min, time)
     guard ahead.count > Self.limit else { return }
