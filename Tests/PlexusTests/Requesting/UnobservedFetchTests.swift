@@ -39,6 +39,23 @@ import Testing
   }
 
   @Test(arguments: CacheKind.allCases)
+  func `follows a refresh without callers when an update cuts off the fetch before`(
+    kind: CacheKind
+  ) async throws {
+    let cache = cache(kind)
+    cache.store(7)
+    let caller = begin { try await cache.refresh().request() }
+    await origin.gate.arrivals(1)
+    cache.refresh()
+    #expect(cache.update { $0 += 1 } == 8)
+    await origin.gate.arrivals(2)
+    origin.gate.open()
+    #expect(try await caller.value == 1)
+    #expect(try await cache.request() == 2)
+    #expect(cache.statistics.fetches == 2)
+  }
+
+  @Test(arguments: CacheKind.allCases)
   func `follows a refresh whose callers have left when the fetch before ends`(
     kind: CacheKind
   ) async throws {

@@ -55,7 +55,7 @@ extension KeyedCache {
       details = shard[index].state.box
       let hadValue = shard.hasValue(index)
       let hadQueued = shard[index].state.queued != nil
-      if hadQueued { dequeueUnobserved(index, &shard) }
+      if hadQueued, isQueuedFlightLeft(index, shard) { shard[index].state.dequeue() }
       let next = apply(outcome, to: &shard, index, flight, at: now, &old, &effects)
       let changesBase =
         shard.hasEdits
@@ -121,14 +121,12 @@ extension KeyedCache {
     return launched
   }
 
-  /// Removes the queued flight of a key if all of its callers have left and the policy cancels such fetches.
+  /// Returns whether all callers of the queued flight of a key have left, and the policy cancels such fetches.
   @usableFromInline
   @inline(never)
-  func dequeueUnobserved(_ index: Int, _ shard: inout Shard<Key, Value>) {
-    guard policy.whenUnobserved == .cancel, shard[index].state.queued?.isLeft == true,
-      !shard.isLive(index)
-    else { return }
-    shard[index].state.dequeue()
+  func isQueuedFlightLeft(_ index: Int, _ shard: Shard<Key, Value>) -> Bool {
+    policy.whenUnobserved == .cancel && shard[index].state.queued?.isLeft == true
+      && !shard.isLive(index)
   }
 
   /// Returns the drafts to reapply to the value of an outcome, unless that has been done.

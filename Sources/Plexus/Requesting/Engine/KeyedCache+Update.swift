@@ -181,9 +181,10 @@ extension KeyedCache {
     } else if policy.whenUnobserved == .cancel, running.callerCount == 0 {
       effects.cancel(running)
     }
-    guard let queued = state.queued else { return nil }
-    if policy.whenUnobserved == .cancel, queued.callerCount == 0 { return nil }
-    return queued
+    if let queued = state.queued { return isQueuedFlightLeft(index, shard) ? nil : queued }
+    // Live subscriptions still need the value that the refresh asks for.
+    guard state.servesRefresh, shard.hasLives, shard.isLive(index) else { return nil }
+    return shard.makeFlight(index, source: source, priority: .current)
   }
 }
 

@@ -107,6 +107,29 @@ import Testing
     await slow.loaded(3)
   }
 
+  @Test(arguments: [CachePolicy.UnobservedFetch.cancel, .finishAndStore], [true, false])
+  func `fetches after a refresh whose fetch an update has cut off`(
+    whenUnobserved: CachePolicy.UnobservedFetch,
+    isQueued: Bool
+  ) async {
+    let origin = LiveOrigin(isHeldUp: true)
+    let cache = origin.multiplexer(CachePolicy(whenUnobserved: whenUnobserved))
+    let signals = LiveSignals()
+    cache.store(7)
+    let states = cache.subscription(refetching: .on(signals), bufferingPolicy: .unbounded)
+    if isQueued {
+      await signals.send()
+      await origin.gate.arrivals(1)
+    }
+    cache.refresh()
+    await origin.gate.arrivals(1)
+    #expect(cache.update { $0 += 1 } == 8)
+    await origin.gate.arrivals(2)
+    origin.gate.open()
+    await states.loaded(2)
+    #expect(cache.cachedValue == 2)
+  }
+
   @Test func `fetches a fresh value with every signal, and joins a fetch in flight`() async {
     let origin = LiveOrigin()
     let cache = origin.multiplexer()
