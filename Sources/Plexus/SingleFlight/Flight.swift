@@ -1,7 +1,8 @@
 // @unchecked Sendable and unchecked exclusivity: mutable state is atomic or behind a lock, except for the fields
 // marked below. `previous`, `readsFirst`, `isCounted`, `takesStoredCopy`, `remembersFailure` and `inheritsTaskLocals`
 // are set under the lock of the key's shard before the launch; afterwards, the launching thread and then the flight's
-// own task access them, and `isCounted` is only read. That task sets and reads `fetchStart`, `startTime` and `duration`.
+// own task access them, and `isCounted` is only read. That task sets and reads `fetchStart`,
+// `startTime`, `confirmationCount` and `duration`.
 // Unsafe: a checked continuation would allocate for each caller. A parked task is resumed exactly once, because the pure
 // state returns it once, under the lock.
 
@@ -75,6 +76,9 @@ class Flight: WaitNode, @unchecked Sendable {
   /// The time at which the latest attempt began.
   @exclusivity(unchecked) @safe
   @usableFromInline final var startTime: Nanoseconds?
+  /// The number of optimistic updates that had succeeded when the latest attempt began.
+  @exclusivity(unchecked) @safe
+  @usableFromInline final var confirmationCount: UInt64 = 0
 
   /// - Parameters:
   ///   - source: The cache of the flight, if any.

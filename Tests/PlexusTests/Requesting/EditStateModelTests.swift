@@ -31,7 +31,7 @@ import Testing
         guard let index = changes.firstIndex(where: { $0.id == open.id }) else { continue }
         if Bool.random(using: &random) {
           changes[index].isOpen = false
-          let confirmation = state.confirm(open.id, isBeingFetched: false)
+          let confirmation = state.confirm(open.id, duringFetch: nil)
           #expect(confirmation.changesBase == (index == 0))
         } else {
           changes.remove(at: index)
@@ -70,7 +70,7 @@ import Testing
         guard let ended = open.randomElement(using: &random) else { continue }
         open.removeAll { $0 == ended }
         if Bool.random(using: &random) {
-          _ = state.confirm(UInt64(ended), isBeingFetched: false)
+          _ = state.confirm(UInt64(ended), duringFetch: nil)
         } else {
           shown.removeAll { $0 == ended }
           #expect(revert(&state, UInt64(ended)) == shown)
@@ -104,7 +104,7 @@ import Testing
     state.draft(2, 2, of: .init([1]), result: .init([1, 2]))
     state.clear()
     #expect(state.base == nil)
-    #expect(state.confirm(1, isBeingFetched: false).refreshes)
+    #expect(state.confirm(1, duringFetch: nil).refreshes)
     guard case .nothing = state.revert(2) else {
       Issue.record("There is nothing to take back")
       return
@@ -116,7 +116,7 @@ import Testing
     var state = State()
     state.draft(1, 1, of: .init([]), result: .init([1]))
     #expect(replace(&state, with: [5], .stored(by: [1])) == [5])
-    #expect(state.confirm(1, isBeingFetched: false) == State.Confirmation())
+    #expect(state.confirm(1, duringFetch: nil) == State.Confirmation())
     #expect(state.isEmpty)
   }
 
@@ -124,13 +124,13 @@ import Testing
     var state = State()
     state.draft(1, 1, of: .init([]), result: .init([1]))
     state.draft(2, 2, of: .init([1]), result: .init([1, 2]))
-    #expect(state.confirm(1, isBeingFetched: true).changesBase)
+    #expect(state.confirm(1, duringFetch: 1).changesBase)
     #expect(state.base == [1])
-    #expect(replace(&state, with: [9], .fetched) == [9, 1, 2])
+    #expect(replace(&state, with: [9], .fetched(after: 0)) == [9, 1, 2])
     #expect(state.base == [9, 1])
     state.endFetch()
-    #expect(replace(&state, with: [10], .fetched) == [10, 2])
-    let confirmation = state.confirm(2, isBeingFetched: false)
+    #expect(replace(&state, with: [10], .fetched(after: 0)) == [10, 2])
+    let confirmation = state.confirm(2, duringFetch: nil)
     #expect(confirmation == State.Confirmation(changesBase: true, refreshes: true))
     #expect(state.isEmpty)
   }

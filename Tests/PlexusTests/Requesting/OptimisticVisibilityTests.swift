@@ -223,4 +223,83 @@ import Testing
     #expect(map.cachedValue(7) == [0])
     #expect(map.statistics.fetches == 0)
   }
+
+  /// The values that a cache shows while a fetch fails, its change is committed, and another attempt succeeds.
+  private func shown(
+    by cache: MultiplexerMap<Int, [Int]>,
+    _ origin: RetriedOrigin
+  ) async throws -> [[Int]] {
+    cache.store([1], for: 7)
+    let states = cache.subscribe(to: 7, bufferingPolicy: .unbounded)
+    let commit = Gate()
+    let task = begin {
+      try await cache.update(7, optimistically: { $0.append(2) }) { try await commit.wait() }
+    }
+    let refreshed = cache.refresh(7)
+    let caller = begin { try await refreshed.request(7) }
+    await origin.fetching.arrivals(1)
+    origin.fetching.open()
+    await clock.sleepers(1)
+    origin.values.withLock { $0 = [1, 2] }
+    commit.open()
+    try await task.value
+    clock.advance(by: .seconds(1))
+    #expect(try await caller.value == [1, 2])
+    // The fetch that the commit has asked for.
+    origin.values.withLock { $0 = [1, 2, 3] }
+    _ = try await cache.refresh(7).request(7)
+    return await values(of: states, upTo: [1, 2, 3])
+  }
+
+  @Test(arguments: [true, false])
+  func `is not repeated on the value of an attempt that begins after its commit`(
+    isBulk: Bool
+  ) async throws {
+    let origin = RetriedOrigin()
+    var policy = policy
+    policy.retry = .exponential(attempts: 2, base: .seconds(1), cap: .seconds(1), jitter: 0)
+    let cache: MultiplexerMap<Int, [Int]> =
+      isBulk
+      ? .bulk(policy: policy, clock: clock) { (_: [Int]) in [7: try await origin.fetch()] }
+      : MultiplexerMap(policy: policy, clock: clock) { _ in try await origin.fetch() }
+    #expect(try await shown(by: cache, origin) == [[1], [1, 2], [1, 2, 3]])
+  }
+
+  @Test func `is not repeated on the value of a fetch that begins once the cacher was read`()
+    async throws
+  {
+    let cacher = ControlledCacher<[Int]>()
+    let reading = cacher.hold(.read)
+    let map = MultiplexerMap<Int, [Int]>(
+      policy: CachePolicy(cacherRead: .beforeFetch),
+      cacher: cacher,
+      clock: clock
+    ) { _ in [1, 2] }
+    let states = map.subscription(to: 7, bufferingPolicy: .unbounded)
+    let caller = begin { try await map.request(7) }
+    await reading.arrivals(1)
+    try await map.update(7, optimistically: { $0.append(2) }, commit: {})
+    reading.open()
+    #expect(try await caller.value == [1, 2])
+    for await state in states {
+      guard let value = state.value else { continue }
+      #expect(value == [1, 2])
+      if !state.isLoading { break }
+    }
+  }
+}
+
+/// An origin whose first fetch fails once it was let through, and whose values are read at the start of a fetch.
+private final class RetriedOrigin: Sendable {
+  let values = Guarded([1])
+  let fetching = Gate()
+  private let count = Tally()
+
+  func fetch() async throws -> [Int] {
+    let number = count.increment()
+    let value = values.withLock { $0 }
+    try await fetching.wait()
+    if number == 1 { throw Broken() }
+    return value
+  }
 }

@@ -99,7 +99,8 @@ import Testing
     let refreshed = cache.refresh()
     let caller = begin { try await refreshed.request() }
     if isOptimistic {
-      try await cache.update(optimistically: { $0 += 1 }, commit: {})
+      // The fetch that follows begins before the commit ends.
+      try await cache.update(optimistically: { $0 += 1 }, commit: { await gate.arrivals(2) })
     } else {
       cache.update { $0 += 1 }
     }

@@ -286,6 +286,7 @@ extension KeyedCache {
         flight.duration = batch.duration
         flight.fetchStart = batch.fetchStart
         flight.startTime = batch.startTime
+        flight.confirmationCount = batch.confirmationCount
       }
     }
     let scope = batch.whole ?? batch

@@ -27,6 +27,7 @@ extension CacheEngine {
     var number = 1
     while true {
       flight.startTime = time.now()
+      flight.confirmationCount = confirmationCount
       if let fetchStart = operations.fetchStart { flight.fetchStart = fetchStart() }
       do {
         guard let timeout = policy.fetchTimeout else { return try await attempt(flight, number) }

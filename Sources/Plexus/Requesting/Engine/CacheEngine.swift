@@ -87,6 +87,7 @@ class CacheEngine: @unchecked Sendable {
   /// Whether any key has ever had a subscriber.
   final let hasHadSubscribers = Atomic<Bool>(false)
   private final let lastTicket = Atomic<UInt64>(0)
+  private final let confirmations = Atomic<UInt64>(0)
   /// The number of attempts that continue after their time limit.
   @usableFromInline final let abandoned = AbandonedAttempts()
 
@@ -120,6 +121,17 @@ class CacheEngine: @unchecked Sendable {
   @usableFromInline
   final func drawTicket() -> RefreshTicket {
     RefreshTicket(rawValue: lastTicket.add(1, ordering: .relaxed).newValue)
+  }
+
+  /// The number of optimistic updates that have succeeded so far.
+  final var confirmationCount: UInt64 { confirmations.load(ordering: .acquiring) }
+
+  /// Counts an optimistic update that has succeeded.
+  ///
+  /// - Returns: The number of them so far.
+  @usableFromInline
+  final func noteConfirmation() -> UInt64 {
+    confirmations.add(1, ordering: .acquiringAndReleasing).newValue
   }
 
   /// Returns the time for which a value can be used, fresh or stale; `nil` for no limit.

@@ -47,7 +47,7 @@ extension KeyedCache {
         shard[index].state.running === flight
       else { return outcome }
       if shard.hasEdits {
-        missing = missingDrafts(outcome, shard, index, stack)
+        missing = missingDrafts(outcome, of: flight, shard, index, stack)
         if missing != nil { return outcome }
       }
       // Only a failure can have another answer than its outcome.
@@ -59,7 +59,16 @@ extension KeyedCache {
       let next = apply(outcome, to: &shard, index, flight, at: now, &old, &effects)
       let changesBase =
         shard.hasEdits
-        && settleDrafts(outcome, &shard, index, hadValue: hadValue, stack, &cost, &effects)
+        && settleDrafts(
+          outcome,
+          of: flight,
+          &shard,
+          index,
+          hadValue: hadValue,
+          stack,
+          &cost,
+          &effects
+        )
       if outcome.kind == .value || outcome.kind == .restored {
         shard.extras?.idleTimes?.renew(index, at: now)
       }
@@ -134,6 +143,7 @@ extension KeyedCache {
   @inline(never)
   func missingDrafts(
     _ outcome: Outcome,
+    of flight: Flight,
     _ shard: Shard<Key, Value>,
     _ index: Int,
     _ stack: DraftStack<Value>?
@@ -145,7 +155,8 @@ extension KeyedCache {
     case .failure, .restored:
       return shard.missingDrafts(of: entry.key, entry.hash, above: .restored, stack)
     case .value, .transient:
-      return shard.missingDrafts(of: entry.key, entry.hash, above: .fetched, stack)
+      let arrival = Shard<Key, Value>.Edits.Arrival.fetched(after: flight.confirmationCount)
+      return shard.missingDrafts(of: entry.key, entry.hash, above: arrival, stack)
     }
   }
 
@@ -156,6 +167,7 @@ extension KeyedCache {
   @inline(never)
   func settleDrafts(
     _ outcome: Outcome,
+    of flight: Flight,
     _ shard: inout Shard<Key, Value>,
     _ index: Int,
     hadValue: Bool,
@@ -166,7 +178,13 @@ extension KeyedCache {
     var changesBase = false
     switch outcome.kind {
     case .value:
-      changesBase = shard.putBelowDrafts(index, .fetched, stack, &cost, &effects)
+      changesBase = shard.putBelowDrafts(
+        index,
+        .fetched(after: flight.confirmationCount),
+        stack,
+        &cost,
+        &effects
+      )
     case .restored,
       .failure where !hadValue && shard.hasValue(index):
       changesBase = shard.putBelowDrafts(index, .restored, stack, &cost, &effects)

@@ -63,9 +63,11 @@ extension KeyedCache {
     var effects = makeEffects()
     let refreshes = shards.withLock(hash: hash) { shard in
       let index = shard.keys.index(of: key, hash: hash)
+      // Under the lock: an attempt that begins afterwards, of the same flight or another one, has the change.
+      let number = noteConfirmation()
       let isBeingFetched = index.map { shard[$0].state.isFetching } ?? false
       let confirmation = shard.withEdits(of: key, hash: hash) {
-        $0.confirm(id, isBeingFetched: isBeingFetched)
+        $0.confirm(id, duringFetch: isBeingFetched ? number : nil)
       }
       if confirmation.changesBase, let index {
         shard.noteBase(index, name: name, &effects)

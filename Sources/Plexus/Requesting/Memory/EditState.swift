@@ -38,8 +38,8 @@ struct EditState<Value: Sendable, Change: Sendable>: Sendable {
     /// The value with this draft and those below it, unless it is part of the values or there is none.
     @usableFromInline var result: Weighed?
     @usableFromInline var isConfirmed = false
-    /// Whether it was confirmed during the running fetch, whose result can lack it.
-    @usableFromInline var isLate = false
+    /// The number of its confirmation, if that came during the running flight, whose result can lack it.
+    @usableFromInline var lateNumber: UInt64?
     /// Whether the value below it was replaced or removed since it was made.
     @usableFromInline var isOvertaken = false
 
@@ -54,8 +54,8 @@ struct EditState<Value: Sendable, Change: Sendable>: Sendable {
   /// The way in which a new value has arrived.
   @usableFromInline
   enum Arrival: Sendable {
-    /// From the origin.
-    case fetched
+    /// From the origin, by an attempt that has begun after so many confirmations.
+    case fetched(after: UInt64)
     /// From the cacher.
     case restored
     /// From the caller; these updates have stored it in their commits.
@@ -188,7 +188,9 @@ struct EditState<Value: Sendable, Change: Sendable>: Sendable {
   @usableFromInline
   func drafts(above arrival: Arrival) -> [Draft] {
     switch arrival {
-    case .fetched: (late + drafts.filter { !$0.isConfirmed || $0.isLate }).sorted { $0.id < $1.id }
+    case .fetched(let count):
+      (late + drafts).filter { !$0.isConfirmed || $0.lateNumber ?? 0 > count }
+        .sorted { $0.id < $1.id }
     case .restored: (late + drafts).sorted { $0.id < $1.id }
     case .stored(let ids): drafts.filter { !$0.isConfirmed && !ids.contains($0.id) }
     }
@@ -214,7 +216,7 @@ struct EditState<Value: Sendable, Change: Sendable>: Sendable {
     for index in kept.indices {
       kept[index].result = results[index]
       kept[index].isOvertaken = true
-      kept[index].isLate = false
+      kept[index].lateNumber = nil
     }
     values = [base]
     drafts = kept
@@ -248,7 +250,7 @@ struct EditState<Value: Sendable, Change: Sendable>: Sendable {
   @usableFromInline
   mutating func endFetch() {
     retireLate()
-    for index in drafts.indices { drafts[index].isLate = false }
+    for index in drafts.indices { drafts[index].lateNumber = nil }
   }
 
   private mutating func retireLate() {
@@ -314,15 +316,15 @@ struct EditState<Value: Sendable, Change: Sendable>: Sendable {
   ///
   /// - Parameters:
   ///   - id: The number of the update.
-  ///   - isBeingFetched: Whether a fetch is running that has begun before.
+  ///   - number: The number of this confirmation, if a flight is running, whose result can lack the change.
   /// - Returns: The consequence.
   @usableFromInline
-  mutating func confirm(_ id: UInt64, isBeingFetched: Bool) -> Confirmation {
+  mutating func confirm(_ id: UInt64, duringFetch number: UInt64?) -> Confirmation {
     if displaced.remove(id) != nil { return Confirmation(refreshes: true) }
     guard let index = drafts.firstIndex(where: { $0.id == id }) else { return Confirmation() }
     version += 1
     drafts[index].isConfirmed = true
-    drafts[index].isLate = isBeingFetched
+    drafts[index].lateNumber = number
     let refreshes = drafts[index].isOvertaken
     guard !values.isEmpty else {
       _ = dropConfirmed()
@@ -332,7 +334,7 @@ struct EditState<Value: Sendable, Change: Sendable>: Sendable {
       return Confirmation(changesBase: settle(), refreshes: refreshes)
     }
     resolve(index, isKept: true)
-    if isBeingFetched { late.append(drafts[index]) }
+    if number != nil { late.append(drafts[index]) }
     retired.append(([], [drafts.remove(at: index)]))
     _ = settle()
     return Confirmation(changesBase: true, refreshes: refreshes)
@@ -413,7 +415,7 @@ struct EditState<Value: Sendable, Change: Sendable>: Sendable {
     while absorbed == 0, let first = drafts.first, first.isConfirmed, let result = first.result {
       retired.append((values, [first]))
       values = [result]
-      if first.isLate { late.append(first) }
+      if first.lateNumber != nil { late.append(first) }
       drafts.removeFirst()
       isChanged = true
     }
@@ -430,7 +432,7 @@ struct EditState<Value: Sendable, Change: Sendable>: Sendable {
   private mutating func dropConfirmed() -> Bool {
     var isChanged = false
     while let first = drafts.first, first.isConfirmed {
-      if first.isLate { late.append(first) }
+      if first.lateNumber != nil { late.append(first) }
       retired.append(([], [drafts.removeFirst()]))
       isChanged = true
     }
