@@ -75,6 +75,8 @@ extension KeyedCache {
     flushing: Bool
   ) async -> StorageReport {
     var report = StorageReport()
+    // Before the removals: a value that is stored while copies are removed can have to wait for the next write.
+    if flushing { storage.beginFlush() }
     do {
       try await storage.writeMarks()
     } catch {
@@ -86,7 +88,6 @@ extension KeyedCache {
     for _ in 0..<8 where report.hasRemoved {
       guard await removeCopies(storage, &report) else { break }
     }
-    if flushing { storage.beginFlush() }
     let (items, blocked) = unwritten(flushing: flushing)
     noteOverflow(storage)
     for item in blocked {

@@ -11,6 +11,16 @@ import Testing
     MultiplexerMap<Int, Int>(policy: policy, cacher: cacher, clock: clock) { $0 }
   }
 
+  /// Waits until a condition holds, but not without end.
+  private func wait(until isSatisfied: () -> Bool) async {
+    var attempts = 0
+    while !isSatisfied(), attempts < 100_000 {
+      await Task.detached {}.value
+      attempts += 1
+    }
+    #expect(isSatisfied())
+  }
+
   @Test func `writes what was stored, fetched and updated so long after the first change`()
     async throws
   {
@@ -44,6 +54,31 @@ import Testing
     clock.advance(by: .seconds(2))
     #expect(await events.first(4).last?.description == "1 values were written to the cacher")
     #expect(cacher.values == ["1": 1, "2": 2])
+  }
+
+  @Test func `writes what is stored while copies are removed for an earlier write`() async throws {
+    let cacher = ControlledCacher<Int>()
+    let map = map(cacher)
+    let rounds = Tally()
+    map.store(1, for: 7)
+    await clock.sleepers(1)
+    cacher.fail(.remove)
+    await #expect(throws: CacherError.self) { try await map.clear(7) }
+    cacher.mend()
+    // Copies are removed again and again, up to a limit: the last value has to wait.
+    cacher.onCall { [weak map] call in
+      guard let map, call.operation == .remove, rounds.value < 8 else { return }
+      let round = rounds.increment()
+      try await map.clear(7)
+      map.store(10 + round, for: 7)
+    }
+    clock.advance(by: .seconds(3))
+    // The timer sleeps until the next write.
+    await wait { clock.nextDeadline?.offset == .seconds(6) && rounds.value == 8 }
+    #expect(cacher.value("7") == nil)
+    clock.advance(by: .seconds(3))
+    await wait { cacher.value("7") != nil }
+    #expect(cacher.value("7") == 18)
   }
 
   @Test func `tries again after the same time`() async throws {
