@@ -107,6 +107,9 @@ class HubCore: @unchecked Sendable {
   /// The tag up to which new subscribers ignore elements, or 0; only set for hubs of views, under their lock.
   @exclusivity(unchecked) @safe
   @usableFromInline final var passedTag: UInt64 = 0
+  /// The stage of which this is the hub, if it is that of a view; set before the hub is used.
+  @exclusivity(unchecked) @safe
+  @usableFromInline final weak var stage: (any DerivedStage)?
   /// Ends the subscription of a reader of the window or of a buffer.
   ///
   /// An overridden method would not be specialized; a closure is compiled for the client's type of elements.

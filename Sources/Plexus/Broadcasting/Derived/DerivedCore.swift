@@ -31,6 +31,7 @@ final class DerivedCore<Output: Sendable>: Sendable {
     // Sources can revoke unread elements, and so can broadcasters that are derived from them.
     hub = BroadcastHub(isResettable: true, onEmpty: { core.object?.stop() }, areEqual: areEqual)
     core.set(self)
+    hub.stage = self
   }
 
   /// Calls the body, which registers a subscriber, and before that subscribes to the source if it is the first.
@@ -110,12 +111,15 @@ final class DerivedCore<Output: Sendable>: Sendable {
   ///
   /// - Parameters:
   ///   - source: Returns the elements of the source; `nil` if it does not replay its state.
+  ///   - distance: `nil` if they are made into elements of this stage; otherwise, they are elements of the stage that
+  ///     is so many after this one already.
   ///   - transform: Makes the element for subscribers; `nil` if they get none.
   /// - Returns: The elements; `nil` if the source has none.
-  func replay<Input: Sendable>(
+  func replay<Input: Sendable, Value: Sendable>(
     of source: () -> Replay<Input>?,
-    _ transform: @Sendable (Input) -> Output?
-  ) -> Replay<Output>? {
+    distance: Int? = nil,
+    _ transform: @Sendable (Input) -> Value?
+  ) -> Replay<Value>? {
     while true {
       guard let connection = self.connection.withLock({ $0 }) else {
         // The source has ended: nothing more passes this stage.
@@ -125,7 +129,7 @@ final class DerivedCore<Output: Sendable>: Sendable {
       let (link, queue) = (connection.link, connection.handler.queue)
       link.takeBack(in: queue)
       let (end, round) = (queue.end, link.rounds?.running)
-      guard let input = source() else { return nil }
+      guard let input = replay(of: source, behind: link, distance: distance) else { return nil }
       // Of a source that is no view, the elements are those as of this very number.
       let isFirst = input.join == nil
       if isFirst, queue.end != end || link.rounds?.running != round { continue }
@@ -136,10 +140,9 @@ final class DerivedCore<Output: Sendable>: Sendable {
             let isPossible = link.rounds == nil ? link.newest < end : state == (end, round)
             let tag = UniqueID.next()
             // The state with which the source begins, or that it has published and not evaluated yet, is still to come.
-            let canRepeat = link.rounds != nil || link.newest == .min
-            guard isPossible,
-              link.mark(end, tag: tag, knowing: canRepeat ? elements.last : nil)
-            else { return false }
+            let canRepeat = distance ?? 0 == 0 && (link.rounds != nil || link.newest == .min)
+            let known = canRepeat ? elements.last as? Output : nil
+            guard isPossible, link.mark(end, tag: tag, knowing: known) else { return false }
             return body(tag)
           }
         }
@@ -150,6 +153,18 @@ final class DerivedCore<Output: Sendable>: Sendable {
         }
       }
     }
+  }
+
+  /// Returns the elements of the source of a link, also if that is a broadcaster of the user's that forwards a view.
+  private func replay<Input: Sendable>(
+    of source: () -> Replay<Input>?,
+    behind link: Link,
+    distance: Int?
+  ) -> Replay<Input>? {
+    guard let input = source() else { return nil }
+    guard input.join == nil, let stage = link.stage else { return input }
+    // Such a broadcaster has the view's elements, and does not know which of them are still to be delivered.
+    return stage.replay(of: source, distance: distance.map { $0 + 1 } ?? 0) { $0 }
   }
 
   /// Calls the body under the lock, unless the link does not serve the subscribers or a reset has yet to pass it.
@@ -183,7 +198,7 @@ final class DerivedCore<Output: Sendable>: Sendable {
     let connection = self.connection(
       to: subscription,
       replayLimit: replayLimit,
-      behind: backed?.stage,
+      behind: backed?.stage ?? subscription.subscriber.core.stage,
       transform
     )
     if minimumReplay == 0 { connection.link.begin(in: connection.handler.queue) }
@@ -267,6 +282,14 @@ final class DerivedCore<Output: Sendable>: Sendable {
 protocol DerivedStage: AnyObject, Sendable {
   /// Whether the subscribers have been sent all that was sent to this stage and to those before it.
   var isUpToDate: Bool { get }
+
+  /// Returns elements, made from those of the source, that a new subscriber of this stage or of one after it gets
+  /// first.
+  func replay<Input: Sendable, Value: Sendable>(
+    of source: () -> Replay<Input>?,
+    distance: Int?,
+    _ transform: @Sendable (Input) -> Value?
+  ) -> Replay<Value>?
 }
 
 extension DerivedCore: DerivedStage {

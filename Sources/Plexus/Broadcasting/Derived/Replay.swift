@@ -1,4 +1,5 @@
 /// The elements that a new subscriber of a source gets first, as of one moment.
+@usableFromInline
 struct Replay<Element: Sendable>: Sendable {
   /// The elements, oldest first.
   let elements: [Element]

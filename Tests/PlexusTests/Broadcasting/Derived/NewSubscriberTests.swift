@@ -248,6 +248,56 @@ import Testing
     withExtendedLifetime(early) {}
   }
 
+  /// A broadcaster of a user's that forwards another one.
+  private struct Forwarding<Source: StatefulBroadcaster>: StatefulBroadcaster {
+    let source: Source
+    var current: Source.Element { source.current }
+    var subscriberCount: Int { source.subscriberCount }
+
+    func subscription(
+      bufferingPolicy: BufferingPolicy<Source.Element>
+    ) -> Subscription<Source.Element> {
+      source.subscription(bufferingPolicy: bufferingPolicy)
+    }
+
+    func subscribe() -> AsyncStream<Source.Element> { source.subscribe() }
+  }
+
+  @Test(arguments: 0..<3)
+  func `of a view of a forwarded view begins with the value set before`(stage: Int) async {
+    let (value, pause, late) = (CurrentValue(0), Pause(), Subscribers())
+    let first = value.select { number in
+      if stage == 0 { pause.pass() }
+      return number
+    }
+    let second = first.select { number in
+      if stage == 1 { pause.pass() }
+      return number
+    }
+    let third = Forwarding(source: Forwarding(source: second)).select { number in
+      if stage == 2 { pause.pass() }
+      return number
+    }
+    let doubled = Forwarding(source: third).map { 2 * $0 }
+    let early = (
+      third.subscription(bufferingPolicy: .unbounded),
+      doubled.subscription(bufferingPolicy: .unbounded)
+    )
+    pause.onNext {
+      value.value = 2
+      #expect(third.current == 2)
+      late.add(third)
+      late.add(doubled)
+      value.value = 3
+    }
+    value.value = 1
+    value.value = 4
+    #expect(await early.0.first(5) == [0, 1, 2, 3, 4])
+    #expect(await early.1.first(5) == [0, 2, 4, 6, 8])
+    #expect(await late[0].first(3) == [2, 3, 4])
+    #expect(await late[1].first(3) == [4, 6, 8])
+  }
+
   @Test func `begins no earlier than current while others set the value`() async {
     let value = CurrentValue(0)
     let part = value.select { $0 }
