@@ -75,6 +75,74 @@ struct `Processes that share storage` {
     #expect(try await cacher.name("map/1") == "1")
   }
 
+  /// The ways in which another process declares a value outdated.
+  enum Outdating: String, CaseIterable, Codable, Sendable {
+    case refresh, refreshByTag, refreshOfAll, clearByTag
+
+    func perform(in map: MultiplexerMap<Int, Person>) async throws {
+      switch self {
+      case .refresh: map.refresh(1)
+      case .refreshByTag: map.refresh(tags: ["tag"])
+      case .refreshOfAll: map.refreshAll()
+      case .clearByTag: return try await map.clear(tags: ["tag"])
+      }
+      // Refreshes are written behind.
+      try await map.flush()
+    }
+  }
+
+  @Test(.startsProcess, arguments: CacherKind.allCases, Outdating.allCases)
+  private func `a value whose fetch began before another process outdated it is not read as new`(
+    kind: CacherKind,
+    outdating: Outdating
+  ) async throws {
+    let (path, gate) = (folder.path, Gate())
+    func make(
+      _ fetch: @escaping @concurrent @Sendable (Int) async throws -> Person
+    ) throws -> MultiplexerMap<Int, Person> {
+      MultiplexerMap(
+        id: "map",
+        policy: CachePolicy(cacherRead: .beforeFetch),
+        cacher: try kind.open(path),
+        tagging: { _ in ["tag"] },
+        onKeyFetch: fetch
+      )
+    }
+    let map = try make { key in
+      try await gate.wait()
+      return Person(name: "old", age: key)
+    }
+    let caller = Task { try await map.request(1) }
+    await gate.arrivals(1)
+    await #expect(processExitsWith: .success) {
+      [kind, path = path as String, outdating] in
+      let map = MultiplexerMap<Int, Person>(
+        id: "map",
+        policy: CachePolicy(cacherRead: .beforeFetch),
+        cacher: try kind.open(path),
+        tagging: { _ in ["tag"] },
+        onKeyFetch: { Person(name: "other", age: $0) }
+      )
+      try await outdating.perform(in: map)
+    }
+    gate.open()
+    #expect(try await caller.value.name == "old")
+    try await map.flush()
+    await #expect(processExitsWith: .success) { [kind, path = path as String] in
+      let map = MultiplexerMap<Int, Person>(
+        id: "map",
+        policy: CachePolicy(cacherRead: .beforeFetch),
+        cacher: try kind.open(path),
+        tagging: { _ in ["tag"] },
+        onKeyFetch: { Person(name: "new", age: $0) }
+      )
+      #expect(try await map.request(1).name == "new")
+      try await map.flush()
+    }
+    // What this process has fetched since is read as new.
+    #expect(try await make { _ in throw Fetched() }.request(1).name == "new")
+  }
+
   @Test(.startsProcess, arguments: CacherKind.allCases)
   private func `R17 a process that was stopped while it held the locks stops no other one`(
     kind: CacherKind

@@ -315,7 +315,9 @@ final actor LogStore {
         } catch let error as StorageError where error.isMissing && attempts > 0 {
           // The folder has vanished.
         }
-        if try attempts == 0 || fileSystem.status(atPath: path)?.identity == file.identity {
+        if try fileSystem.status(atPath: path)?.identity == file.identity { return }
+        guard attempts > 0 else {
+          if isWriting { throw vanished(path) }
           return
         }
       } else {
