@@ -40,15 +40,7 @@ extension EventChannel {
       let (handler, isFirst, _) = attach(recipe, id: id, &state)
       state.schedule.add(.handler(handler))
       advance(&state, at: now, &effects)
-      return EventChannel.Added(
-        handler: handler,
-        channel: self,
-        isolation: recipe.isolation,
-        isFirst: isFirst,
-        isCrowded: state.schedule.memberCount > state.crowd,
-        remains: remains,
-        effects: effects
-      )
+      return added(handler, recipe, isFirst: isFirst, remains, effects, state)
     }
   }
 
@@ -182,6 +174,26 @@ extension EventChannel {
 }
 
 extension EventChannel {
+  /// Returns a handler that has been added, with the work that remains; called under the lock.
+  private func added(
+    _ handler: Handler,
+    _ recipe: Handler.Recipe,
+    isFirst: Bool,
+    _ remains: [EventChannel.Remains],
+    _ effects: EventChannel.Effects,
+    _ state: State
+  ) -> EventChannel.Added {
+    EventChannel.Added(
+      handler: handler,
+      channel: self,
+      isolation: recipe.isolation,
+      isFirst: isFirst,
+      isCrowded: state.schedule.memberCount > state.crowd,
+      remains: remains,
+      effects: effects
+    )
+  }
+
   /// A handler that has been added, and the work that remains to be done with no lock held.
   struct Added: Sendable {
     let handler: Handler
@@ -229,15 +241,7 @@ extension EventChannel: Handler.Host {
       effects.wake(parked, id: handler.queue.id)
       replaced = (outlet, state.schedule.replace(id, with: .handler(handler)))
       advance(&state, at: now, &effects)
-      return EventChannel.Added(
-        handler: handler,
-        channel: self,
-        isolation: recipe.isolation,
-        isFirst: isFirst,
-        isCrowded: state.schedule.memberCount > state.crowd,
-        remains: [],
-        effects: effects
-      )
+      return self.added(handler, recipe, isFirst: isFirst, [], effects, state)
     }
     added?.start()
     // The queue can be idle although the handler has events to handle.
