@@ -76,7 +76,9 @@ final class VanishingFolder: FileSystem {
   }
 
   func synchronize(_ descriptor: Descriptor) throws {
-    try call(descriptor.path == path ? "fsync folder" : "fsync") { try base.synchronize(descriptor) }
+    try call(descriptor.path == path ? "fsync folder" : "fsync") {
+      try base.synchronize(descriptor)
+    }
   }
 
   func rename(_ path: String, to newPath: String) throws {

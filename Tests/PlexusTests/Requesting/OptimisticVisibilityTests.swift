@@ -245,7 +245,7 @@ import Testing
     try await task.value
     clock.advance(by: .seconds(1))
     #expect(try await caller.value == [1, 2])
-    // The fetch that the commit has asked for.
+    // The fetch that follows the commit.
     origin.values.withLock { $0 = [1, 2, 3] }
     _ = try await cache.refresh(7).request(7)
     return await values(of: states, upTo: [1, 2, 3])
