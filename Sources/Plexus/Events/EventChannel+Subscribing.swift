@@ -52,6 +52,7 @@ extension EventChannel {
   ///   - unread: The events that the handler gets first.
   ///   - state: The state.
   /// - Returns: The handler, whether its queue is new, and the task to resume with no lock held.
+  @inline(__always)
   private func attach(
     _ recipe: Handler.Recipe,
     id: Int,
@@ -62,10 +63,11 @@ extension EventChannel {
     let known = recipe.suspends ? nil : state.queues[key]
     let queue = known ?? HandlerQueue(id: id, recipe: recipe)
     if known == nil {
-      let isLast = state.outlets.last.map { $0.id < id } ?? true
-      let index =
-        isLast ? state.outlets.count : state.outlets.firstSortedIndex { $0.id > id }
-      state.outlets.insert(.queue(queue), at: index)
+      if state.outlets.last.map({ $0.id > id }) ?? false {
+        state.outlets.insert(.queue(queue), at: state.outlets.firstSortedIndex { $0.id > id })
+      } else {
+        state.outlets.append(.queue(queue))
+      }
       raisedPriority.store(0, ordering: .relaxed)
       if !recipe.suspends { state.queues[key] = queue }
     }

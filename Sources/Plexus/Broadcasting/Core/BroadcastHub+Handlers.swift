@@ -210,8 +210,8 @@ extension Subscription {
   /// - Parameter recipe: The parts of the handler.
   /// - Returns: The handler, which has started.
   @inlinable
-  func handler(_ recipe: Handler.Recipe) -> Handler {
-    var recipe = subscriber.filter.map { recipe.removingDuplicates($0) } ?? recipe
+  func handler(_ recipe: consuming Handler.Recipe) -> Handler {
+    if let filter = subscriber.filter { recipe = recipe.removingDuplicates(filter) }
     if let companion = subscriber.companion.take() { recipe.companion = companion }
     if let host = subscriber.core.host {
       recipe.limits = subscriber.handlerLimits

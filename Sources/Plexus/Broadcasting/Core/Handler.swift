@@ -57,6 +57,7 @@ final class Handler: Registration, @unchecked Sendable {
   ///   - source: The source.
   ///   - retainsSource: Whether the handler retains the source, which must then release its handlers at its end.
   ///     Reference counting of an object is slower once there is a weak reference to it.
+  @inline(__always)
   init(
     id: Int,
     start: Int,
