@@ -63,7 +63,7 @@ final class EngineCore: Sendable {
   private let valueSettings: RedisConnection.Settings
   /// The bytes of the values that are sent at the same time.
   let gate: ByteGate
-  /// The large values are sent one after another; those that wait are bounded like an outbox.
+  /// The large values are sent one after another, and the waiting ones are bounded like an outbox.
   let largeGate: ByteGate
   let events: RedisEvents
   let health = CurrentValue(EngineHealth.connecting)

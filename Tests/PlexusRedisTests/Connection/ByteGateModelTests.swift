@@ -28,7 +28,7 @@ import Testing
       #expect(await group.next() == .some(nil))
     }
     try await first
-    // Nothing is left of those that have waited.
+    // The gate is empty again.
     try await gate.run(20) {}
   }
 }

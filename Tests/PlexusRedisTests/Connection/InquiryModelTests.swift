@@ -38,7 +38,7 @@ import Testing
     }
   }
 
-  @Test func `is not in vain if one call does not end`() async throws {
+  @Test func `is answered although one call does not end`() async throws {
     let calls = Log<Int>()
     let inquiry = Inquiry<Int>(try WakePipe(), patience: .milliseconds(100))
     #expect(try await value(of: inquiry, calls) == 1)

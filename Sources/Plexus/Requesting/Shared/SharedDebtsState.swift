@@ -8,8 +8,7 @@ struct SharedDebtsState: Sendable {
   /// The tags whose entries have to be removed, with the revisions of these debts.
   private(set) var owedTags: [CacheTag: UInt64] = [:]
   private var lastRevision: UInt64 = 0
-  /// The keys whose callers were given values that the engine does not have. Entries that were stored before these times can
-  /// be older.
+  /// The keys whose callers were given values that the engine does not have, with the times before which entries are older.
   private var ahead: [String: Nanoseconds] = [:]
   /// The time until which every entry can be older than a value that callers were given.
   private var aheadUntil: Nanoseconds?
