@@ -442,6 +442,8 @@ extension CachePolicy {
 extension MuxRepository {
 
     nonisolated public func register<Value>(_ cache: PlexusNetworking.HTTPCache<Value>) where Value : Sendable
+
+    nonisolated public func unregister<Value>(_ cache: PlexusNetworking.HTTPCache<Value>) where Value : Sendable
 }
 
 extension URLError : Plexus.ConnectivityFailure {

@@ -1,3 +1,4 @@
+import PlexusTesting
 import TestSupport
 import Testing
 
@@ -9,7 +10,6 @@ import Testing
   {
     let gate = ByteGate(capacity: 1, waitingLimit: 10)
     let hold = Gate()
-    hold.close()
     async let first: Void = gate.run(100) { try await hold.wait() }
     await hold.arrivals(1)
     await withTaskGroup(of: RedisConnectionError?.self) { group in
