@@ -256,7 +256,9 @@ struct HistoryModel {
     cutOffRunning()
     value?.content = content
     failure = nil
-    guard let next, policy.whenUnobserved != .cancel || !next.isEmpty else { return publish() }
+    // No fetch begins for callers that have left.
+    let isLeft = policy.whenUnobserved == .cancel && queueWasLeft && next == []
+    guard let next, !isLeft else { return publish() }
     begin(inBackground: true)
     running?.callers = next
   }

@@ -140,17 +140,18 @@ import Testing
   }
 
   @Test func `answers each of several keys that has a stale value`() async throws {
-    let origin = BulkOrigin()
-    origin.gate.admit()
-    let map = origin.makeMap(policy: policy(), clock: clock)
-    _ = await map.request([1, 2])
+    let map = MultiplexerMap<Int, Int>(policy: policy(), clock: clock) { [gate] key in
+      if key < 3 { try await gate.wait() }
+      return 200 + key
+    }
+    for key in 1...2 { map.store(100 + key, for: key) }
     clock.advance(by: .seconds(60))
     let caller = begin { await map.request([1, 2, 3]) }
-    await origin.gate.arrivals(2)
+    await gate.arrivals(2)
     await clock.sleepers(1)
     clock.advance(by: .seconds(1))
-    origin.gate.open()
     #expect(outcomes(try await caller.value) == [1: "101", 2: "102", 3: "203"])
+    gate.open()
   }
 
   @Test(arguments: CacheKind.allCases)
