@@ -75,10 +75,12 @@ struct `Caches over a Redis server` {
   @Test(arguments: SharedCacherConformance.Rule.allCases)
   func `passes the conformance suite`(rule: SharedCacherConformance.Rule) async throws {
     let server = try RedisServer()
+    // Leases of many keys are still held when a busy machine looks for them again.
+    let fetchLease = rule == .manyKeys ? .seconds(60) : RedisOptions().fetchLease
     let suite = SharedCacherConformance { count in
       var nodes: [any SharedCacher<String>] = []
       for _ in 0..<count {
-        let engine = try await connected(to: server)
+        let engine = try await connected(to: server, fetchLease: fetchLease)
         nodes.append(engine.cacher(String.self, space: "space", schema: "1"))
       }
       return nodes
