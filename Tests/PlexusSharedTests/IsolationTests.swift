@@ -146,15 +146,7 @@ struct `Maps without their engine` {
       origin.set("1")
       let node = makeNode(makeEngine(keeping: time)) { $0.timeToLive = .seconds(1) }
       #expect(try await node.map.request("k") == "1")
-      clock.advance(by: .seconds(1))
-      origin.fail()
-      node.gate.close()
-      let fetch = Task { try await node.map.request("k") }
-      await node.gate.arrivals(1)
-      node.cacher.cutOff()
-      clock.advance(by: max(time, .seconds(2)))
-      node.gate.open()
-      await #expect(throws: Origin.Down.self) { try await fetch.value }
+      await expectNoFallback(of: node, cutOffFor: time)
     }
   }
 
@@ -169,16 +161,21 @@ struct `Maps without their engine` {
         makeNode(engine) { $0.timeToLive = .seconds(1) }
       )
       _ = try await other.map.request("k")
-      clock.advance(by: .seconds(1))
-      origin.fail()
-      node.gate.close()
-      let fetch = Task { try await node.map.request("k") }
-      await node.gate.arrivals(1)
-      node.cacher.cutOff()
-      clock.advance(by: max(time, .seconds(2)))
-      node.gate.open()
-      await #expect(throws: Origin.Down.self) { try await fetch.value }
+      await expectNoFallback(of: node, cutOffFor: time)
     }
+  }
+
+  /// Expects the error of a fetch during which the node was cut off for too long; the value is stale before.
+  private func expectNoFallback(of node: SharedNode, cutOffFor time: Duration) async {
+    clock.advance(by: .seconds(1))
+    origin.fail()
+    node.gate.close()
+    let fetch = Task { try await node.map.request("k") }
+    await node.gate.arrivals(1)
+    node.cacher.cutOff()
+    clock.advance(by: max(time, .seconds(2)))
+    node.gate.open()
+    await #expect(throws: Origin.Down.self) { try await fetch.value }
   }
 
   @Test func `no kept value is used after a reconnection without a look`() async throws {

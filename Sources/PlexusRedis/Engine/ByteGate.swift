@@ -48,8 +48,7 @@ final class ByteGate: Sendable {
     try await withCheckedThrowingContinuation { caller in
       var refusal: RedisConnectionError?
       let admitted = state.withLock { state -> [CheckedContinuation<Void, any Error>] in
-        let sum = state.waitingBytes.addingReportingOverflow(bytes)
-        guard state.waiting.isEmpty || !sum.overflow && sum.partialValue <= waitingLimit else {
+        guard state.waiting.isEmpty || bytes <= waitingLimit - state.waitingBytes else {
           refusal = .outboxFull(bytes: bytes, waiting: state.waitingBytes, limit: waitingLimit)
           return []
         }

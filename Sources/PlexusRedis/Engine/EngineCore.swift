@@ -325,12 +325,7 @@ final class EngineCore: Sendable {
   /// Changes the health, and publishes it.
   private func update(_ change: (inout HealthState) -> Void) {
     state.withLock { change(&$0.health) }
-    // The threads of several connections can publish in another order than they change the state.
-    while true {
-      let new = state.withLock { $0.health.health }
-      guard health.value != new else { return }
-      health.value = new
-    }
+    health.follow { state.withLock { $0.health.health } }
   }
 
   private func receive(_ event: RedisConnection.Event, on connection: Int) {

@@ -1,3 +1,5 @@
+internal import Plexus
+
 /// The state of a connection of a ``RedisEngine``.
 public enum EngineHealth: Hashable, Sendable {
   /// The first connection is being established.
@@ -18,4 +20,19 @@ public enum EngineHealth: Hashable, Sendable {
   case isolated(reason: String)
   /// The engine was closed.
   case closed
+}
+
+extension CurrentValue where Element: Equatable {
+  /// Publishes the value that a state has now.
+  ///
+  /// Threads can publish in another order than they have changed the state, so that the state is read again.
+  ///
+  /// - Parameter current: Returns the value of the state.
+  nonisolated func follow(_ current: () -> Element) {
+    while true {
+      let new = current()
+      guard value != new else { return }
+      value = new
+    }
+  }
 }

@@ -7,12 +7,7 @@ extension RedisEvents {
   /// Changes the health, and publishes it.
   func update(_ change: (inout HealthState) -> Void) {
     healthState.withLock { change(&$0) }
-    // Two threads can publish in another order than they change the state.
-    while true {
-      let new = healthState.withLock { $0.health }
-      guard health.value != new else { return }
-      health.value = new
-    }
+    health.follow { healthState.withLock { $0.health } }
   }
 
   func receive(_ event: RedisConnection.Event) {

@@ -35,20 +35,9 @@ struct `Credentials of an engine` {
   }
 
   @Test func `are replaced on a live connection before they expire`() async throws {
-    let asked = Guarded(0)
     let server = try AnsweringServer.replying { $0.usual }
     let options = RedisOptions(
-      credentials: {
-        let number = asked.withLock { asked in
-          asked += 1
-          return asked
-        }
-        return RedisCredentials(
-          user: "app",
-          password: "token \(number)",
-          expires: .now + .milliseconds(200)
-        )
-      },
+      credentials: expiringCredentials(of: "app"),
       commandTimeout: .seconds(60)
     )
     let engine = try RedisEngine(server.address, options: options)

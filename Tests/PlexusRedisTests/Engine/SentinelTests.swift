@@ -116,20 +116,9 @@ struct `An engine whose master is that of sentinels` {
     guard case .tcp(_, let number) = master.address else { return }
     let port = Guarded(number)
     let sentinel = try announcingServer(port)
-    let asked = Guarded(0)
     let engine = try engine([sentinel.address]) { options in
       options.credentials = { RedisCredentials(user: "app", password: "secret of the master") }
-      options.sentinelCredentials = {
-        let number = asked.withLock { asked in
-          asked += 1
-          return asked
-        }
-        return RedisCredentials(
-          user: "watcher",
-          password: "\(number)",
-          expires: .now + .milliseconds(200)
-        )
-      }
+      options.sentinelCredentials = expiringCredentials(of: "watcher")
     }
     await sentinel.commands.wait { $0.contains { $0.words[0] == "AUTH" } }
     let words = sentinel.commands.entries.map(\.words)
