@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 import Testing
 
 /// The program as a child process.
@@ -47,7 +48,7 @@ final class Program: Sendable {
     process.standardOutput = terminal ?? output
     process.standardError = errors
     if isClogged { try Self.fill(output.fileHandleForWriting.fileDescriptor) }
-    try process.run()
+    try ProcessThread.run { [process] in try process.run() }
     // Only the program has the terminal open from here on, so its end is visible on the screen.
     try terminal?.close()
   }

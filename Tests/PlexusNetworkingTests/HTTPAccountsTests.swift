@@ -195,15 +195,18 @@ struct `The answer for one account` {
     #expect(try await cache.request(url) == "session=b")
   }
 
-  @Test func `to cookies that were set on the way is for its caller alone`() async throws {
+  @Test(arguments: [301, 302])
+  func `to cookies that were set on the way is for its caller alone`(status: Int) async throws {
     let transport = ClosureTransport { count, request, receiver in
       guard request.cookies.isEmpty else {
         return try receiver.take(request, headers: Self.fresh, request.cookies)
       }
       try receiver.take(
         request,
-        status: 302,
-        headers: ["Location": "/value", "Set-Cookie": "session=\(count); Path=/"],
+        status: status,
+        headers: Self.fresh.merging(
+          ["Location": "/value", "Set-Cookie": "session=\(count); Path=/"]
+        ) { $1 },
         ""
       )
     }

@@ -133,6 +133,35 @@ struct `Media and a disk that does not do as it should` {
     }
   }
 
+  @Test(.startsProcess)
+  func `a failure to decode without any disk is not remembered if everything was cleared meanwhile`()
+    async throws
+  {
+    let path = file.path
+    await #expect(processExitsWith: .success) { [path = path as String] in
+      struct Undecodable: Error {}
+      setenv("TMPDIR", "/dev/null", 1)
+      let (gate, transport) = (Gate(), counting())
+      let images = ImageLoader(media: loaderWithoutFolder(URL(filePath: path), transport)) { data in
+        if !gate.isOpen {
+          try await gate.wait()
+          throw Undecodable()
+        }
+        return String(decoding: data, as: UTF8.self)
+      }
+      let repository = MuxRepository()
+      images.register(in: repository)
+      let url = try #require(URL(string: "http://nowhere.invalid/a.txt"))
+      let early = Task { try await images.request(url) }
+      await gate.arrivals(1)
+      try await repository.clearAll()
+      gate.open()
+      await #expect(throws: Undecodable.self) { try await early.value }
+      #expect(try await images.request(url) == "abc")
+      _exit(EXIT_SUCCESS)
+    }
+  }
+
   @Test(.startsProcess) func `an image of more than 64 MB is not decoded from memory`() async throws
   {
     let path = file.path

@@ -66,14 +66,14 @@ final class Nginx: Sendable {
       shell.process.currentDirectoryURL = folder
       shell.process.standardInput = shell.input
       shell.process.standardOutput = shell.output
-      try shell.process.run()
+      try ProcessThread.run { try shell.process.run() }
       // In the background it goes only once it listens.
       if try shell.output.fileHandleForReading.read(upToCount: 5)?.count == 5 {
         port = origin.port
         self.shell = Guarded(shell)
         return
       }
-      shell.process.waitUntilExit()
+      try ProcessThread.run { shell.process.waitUntilExit() }
       log =
         (try? String(contentsOf: folder.appending(path: "errors.txt"), encoding: .utf8)) ?? ""
     }
@@ -103,7 +103,7 @@ final class Nginx: Sendable {
     shell.withLock { shell in
       guard shell.process.isRunning else { return }
       try? shell.input.fileHandleForWriting.write(contentsOf: Data("\n".utf8))
-      shell.process.waitUntilExit()
+      try? ProcessThread.run { [process = shell.process] in process.waitUntilExit() }
     }
     let log = try? String(contentsOf: folder.appending(path: "access.txt"), encoding: .utf8)
     return log?.split(separator: "\n").map(String.init) ?? []

@@ -45,7 +45,7 @@ final class OpenSSLServer: Sendable {
     shell.process.currentDirectoryURL = folder
     shell.process.standardInput = shell.input
     shell.process.standardOutput = shell.output
-    try shell.process.run()
+    try ProcessThread.run { try shell.process.run() }
     // It says `ACCEPT 127.0.0.1:49152` once it listens.
     var said = ""
     while !said.contains("ACCEPT") || !said.hasSuffix("\n") {
@@ -64,7 +64,7 @@ final class OpenSSLServer: Sendable {
   deinit {
     shell.withLock { shell in
       try? shell.input.fileHandleForWriting.write(contentsOf: Data("\n".utf8))
-      shell.process.waitUntilExit()
+      try? ProcessThread.run { [process = shell.process] in process.waitUntilExit() }
     }
     try? FileManager.default.removeItem(at: folder)
   }

@@ -1,9 +1,12 @@
 import Foundation
 
-/// The thread that starts processes and waits for their end.
+/// The thread that starts all processes, one after the other, and waits for their end.
 ///
-/// Foundation makes a run loop for a thread that does that, and releases it when the thread ends. The thread sanitizer
-/// does not survive this, so this thread never ends.
+/// A process that is started at the same time as another one can inherit the descriptor by which Foundation learns of the
+/// end of that one, whose end is then noticed only when both have ended.
+///
+/// Foundation makes a run loop for a thread that starts a process, and releases it when the thread ends. The thread
+/// sanitizer does not survive this, so this thread never ends.
 public enum ProcessThread: Sendable {
   private static let pending = Pending()
 

@@ -78,7 +78,7 @@ final class NodeProcess: Sendable {
       }
       for line in lines { answers.append(line) }
     }
-    try process.run()
+    try ProcessThread.run { [process] in try process.run() }
     await answers.first(1)
   }
 

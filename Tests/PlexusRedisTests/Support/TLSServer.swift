@@ -28,9 +28,9 @@ final class TLSServer: Sendable {
     process.arguments = ["--port", "0", "--tls-auth-clients", "no", "--daemonize", "x"]
     let output = Pipe()
     (process.standardOutput, process.standardError) = (output, output)
-    guard (try? process.run()) != nil else { return false }
+    guard (try? ProcessThread.run { try process.run() }) != nil else { return false }
     let text = output.fileHandleForReading.readDataToEndOfFile()
-    process.waitUntilExit()
+    try? ProcessThread.run { process.waitUntilExit() }
     // The value of the last option is wrong, so that it never starts. The one before it is unknown without TLS.
     return String(decoding: text, as: UTF8.self).contains("daemonize")
   }()
@@ -80,9 +80,9 @@ final class TLSServer: Sendable {
     process.currentDirectoryURL = keys
     let output = Pipe()
     (process.standardOutput, process.standardError) = (output, output)
-    try process.run()
+    try ProcessThread.run { try process.run() }
     let log = output.fileHandleForReading.readDataToEndOfFile()
-    process.waitUntilExit()
+    try ProcessThread.run { process.waitUntilExit() }
     guard process.terminationStatus == 0 else {
       throw NotStarted(log: String(decoding: log, as: UTF8.self))
     }
