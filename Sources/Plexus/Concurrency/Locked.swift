@@ -111,4 +111,12 @@ struct Locked<Value: Sendable>: ~Copyable, @unchecked Sendable {
     return unsafe try body(&value.pointee)
   }
   #endif
+
+  /// Calls the body with exclusive access to the value, and releases what it takes out with no lock held.
+  ///
+  /// - Parameter body: A closure that accesses the value, and returns what it has taken out of it.
+  @inlinable
+  borrowing func release<Garbage>(_ body: (inout Value) -> Garbage) {
+    withExtendedLifetime(withLock(body)) {}
+  }
 }

@@ -115,7 +115,7 @@ extension EventBus {
     /// Drops the channel of a scope if it is empty; called with no lock held.
     func forget(_ channel: EventChannel, scope: EventScope) {
       let key = ScopedKey(type: channel.type, hash: scope.hashValue)
-      let removed = tables.withLock { tables -> (EventChannel)? in
+      tables.release { tables -> (EventChannel)? in
         guard let index = tables.scoped[key]?.firstIndex(where: { $0 === channel }),
           channel.retire()
         else { return nil }
@@ -125,7 +125,6 @@ extension EventBus {
         }
         return tables.scoped[key]?.remove(at: index)
       }
-      withExtendedLifetime(removed) {}
     }
 
     /// The number of scoped channels.

@@ -22,19 +22,7 @@ extension EventBus {
     @_inheritActorContext _ handler:
       @escaping @isolated(any) @Sendable (E) throws -> Void
   ) -> ObservationToken {
-    let call = directly(handler)
-    let recipe = Handler.Recipe(
-      isolation: handler.isolation,
-      bufferingPolicy,
-      .synchronous { box in
-        do {
-          try call(Box<E>.element(of: box))
-          return .succeeded
-        } catch {
-          return .failed
-        }
-      }
-    )
+    let recipe = Handler.Recipe(calling: handler, bufferingPolicy) { .succeeded }
     return ObservationToken(core.add(recipe, of: ObjectIdentifier(type), in: scope))
   }
 
@@ -61,18 +49,7 @@ extension EventBus {
     @_inheritActorContext _ handler:
       @escaping @isolated(any) @Sendable (E) async throws -> Void
   ) -> ObservationToken {
-    let recipe = Handler.Recipe(
-      isolation: handler.isolation,
-      bufferingPolicy,
-      .suspending { box in
-        do {
-          try await handler(Box<E>.element(of: box))
-          return .succeeded
-        } catch {
-          return .failed
-        }
-      }
-    )
+    let recipe = Handler.Recipe(calling: handler, bufferingPolicy) { .succeeded }
     return ObservationToken(core.add(recipe, of: ObjectIdentifier(type), in: scope))
   }
 
@@ -101,22 +78,7 @@ extension EventBus {
     @_inheritActorContext _ handler:
       @escaping @isolated(any) @Sendable (Owner, E) throws -> Void
   ) {
-    weak let weakOwner = owner
-    let call = directly(handler)
-    let recipe = Handler.Recipe(
-      isolation: handler.isolation,
-      bufferingPolicy,
-      isOrphaned: { weakOwner == nil },
-      .synchronous { box in
-        guard let owner = weakOwner else { return .unreached }
-        do {
-          try call(owner, Box<E>.element(of: box))
-          return .succeeded
-        } catch {
-          return .failed
-        }
-      }
-    )
+    let recipe = Handler.Recipe(calling: handler, as: owner, bufferingPolicy) { .succeeded }
     core.add(recipe, of: ObjectIdentifier(type), in: scope)
   }
 
@@ -146,21 +108,7 @@ extension EventBus {
     @_inheritActorContext _ handler:
       @escaping @isolated(any) @Sendable (Owner, E) async throws -> Void
   ) {
-    weak let weakOwner = owner
-    let recipe = Handler.Recipe(
-      isolation: handler.isolation,
-      bufferingPolicy,
-      isOrphaned: { weakOwner == nil },
-      .suspending { box in
-        guard let owner = weakOwner else { return .unreached }
-        do {
-          try await handler(owner, Box<E>.element(of: box))
-          return .succeeded
-        } catch {
-          return .failed
-        }
-      }
-    )
+    let recipe = Handler.Recipe(calling: handler, as: owner, bufferingPolicy) { .succeeded }
     core.add(recipe, of: ObjectIdentifier(type), in: scope)
   }
 
@@ -191,26 +139,8 @@ extension EventBus {
     @_inheritActorContext _ handler:
       @escaping @isolated(any) @Sendable (E) throws -> Void
   ) {
-    let call = directly(handler)
-    let recipe = Handler.Recipe(
-      isolation: handler.isolation,
-      bufferingPolicy,
-      .synchronous { box in
-        do {
-          try call(Box<E>.element(of: box))
-          return .succeeded
-        } catch {
-          return .failed
-        }
-      }
-    )
-    core.add(
-      recipe,
-      id: AnyID(id),
-      of: ObjectIdentifier(type),
-      in: scope,
-      replacing: replacing
-    )
+    let recipe = Handler.Recipe(calling: handler, bufferingPolicy) { .succeeded }
+    core.add(recipe, id: AnyID(id), of: ObjectIdentifier(type), in: scope, replacing: replacing)
   }
 
   /// Registers an asynchronous closure for the events of a type, until it is removed by its id.
@@ -241,24 +171,7 @@ extension EventBus {
     @_inheritActorContext _ handler:
       @escaping @isolated(any) @Sendable (E) async throws -> Void
   ) {
-    let recipe = Handler.Recipe(
-      isolation: handler.isolation,
-      bufferingPolicy,
-      .suspending { box in
-        do {
-          try await handler(Box<E>.element(of: box))
-          return .succeeded
-        } catch {
-          return .failed
-        }
-      }
-    )
-    core.add(
-      recipe,
-      id: AnyID(id),
-      of: ObjectIdentifier(type),
-      in: scope,
-      replacing: replacing
-    )
+    let recipe = Handler.Recipe(calling: handler, bufferingPolicy) { .succeeded }
+    core.add(recipe, id: AnyID(id), of: ObjectIdentifier(type), in: scope, replacing: replacing)
   }
 }

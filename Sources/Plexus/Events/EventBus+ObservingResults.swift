@@ -26,18 +26,7 @@ extension Actor where Self == EventBus {
     @_inheritActorContext _ handler:
       @escaping @isolated(any) @Sendable (E) throws -> HandlerResult
   ) -> ObservationToken {
-    let call = directly(handler)
-    let recipe = Handler.Recipe(
-      isolation: handler.isolation,
-      bufferingPolicy,
-      .synchronous { box in
-        do {
-          return Handler.Ending(try call(Box<E>.element(of: box)))
-        } catch {
-          return .failed
-        }
-      }
-    )
+    let recipe = Handler.Recipe(calling: handler, bufferingPolicy) { Handler.Ending($0) }
     return ObservationToken(self.core.add(recipe, of: ObjectIdentifier(type), in: scope))
   }
 
@@ -65,17 +54,7 @@ extension Actor where Self == EventBus {
     @_inheritActorContext _ handler:
       @escaping @isolated(any) @Sendable (E) async throws -> HandlerResult
   ) -> ObservationToken {
-    let recipe = Handler.Recipe(
-      isolation: handler.isolation,
-      bufferingPolicy,
-      .suspending { box in
-        do {
-          return Handler.Ending(try await handler(Box<E>.element(of: box)))
-        } catch {
-          return .failed
-        }
-      }
-    )
+    let recipe = Handler.Recipe(calling: handler, bufferingPolicy) { Handler.Ending($0) }
     return ObservationToken(self.core.add(recipe, of: ObjectIdentifier(type), in: scope))
   }
 
@@ -105,21 +84,7 @@ extension Actor where Self == EventBus {
     @_inheritActorContext _ handler:
       @escaping @isolated(any) @Sendable (Owner, E) throws -> HandlerResult
   ) {
-    weak let weakOwner = owner
-    let call = directly(handler)
-    let recipe = Handler.Recipe(
-      isolation: handler.isolation,
-      bufferingPolicy,
-      isOrphaned: { weakOwner == nil },
-      .synchronous { box in
-        guard let owner = weakOwner else { return .unreached }
-        do {
-          return Handler.Ending(try call(owner, Box<E>.element(of: box)))
-        } catch {
-          return .failed
-        }
-      }
-    )
+    let recipe = Handler.Recipe(calling: handler, as: owner, bufferingPolicy) { Handler.Ending($0) }
     self.core.add(recipe, of: ObjectIdentifier(type), in: scope)
   }
 
@@ -150,20 +115,7 @@ extension Actor where Self == EventBus {
     @_inheritActorContext _ handler:
       @escaping @isolated(any) @Sendable (Owner, E) async throws -> HandlerResult
   ) {
-    weak let weakOwner = owner
-    let recipe = Handler.Recipe(
-      isolation: handler.isolation,
-      bufferingPolicy,
-      isOrphaned: { weakOwner == nil },
-      .suspending { box in
-        guard let owner = weakOwner else { return .unreached }
-        do {
-          return Handler.Ending(try await handler(owner, Box<E>.element(of: box)))
-        } catch {
-          return .failed
-        }
-      }
-    )
+    let recipe = Handler.Recipe(calling: handler, as: owner, bufferingPolicy) { Handler.Ending($0) }
     self.core.add(recipe, of: ObjectIdentifier(type), in: scope)
   }
 
@@ -195,25 +147,8 @@ extension Actor where Self == EventBus {
     @_inheritActorContext _ handler:
       @escaping @isolated(any) @Sendable (E) throws -> HandlerResult
   ) {
-    let call = directly(handler)
-    let recipe = Handler.Recipe(
-      isolation: handler.isolation,
-      bufferingPolicy,
-      .synchronous { box in
-        do {
-          return Handler.Ending(try call(Box<E>.element(of: box)))
-        } catch {
-          return .failed
-        }
-      }
-    )
-    self.core.add(
-      recipe,
-      id: AnyID(id),
-      of: ObjectIdentifier(type),
-      in: scope,
-      replacing: replacing
-    )
+    let recipe = Handler.Recipe(calling: handler, bufferingPolicy) { Handler.Ending($0) }
+    self.core.add(recipe, id: AnyID(id), of: ObjectIdentifier(type), in: scope, replacing: replacing)
   }
 
   /// Registers an asynchronous closure for the events of a type, until it is removed by its id.
@@ -245,23 +180,7 @@ extension Actor where Self == EventBus {
     @_inheritActorContext _ handler:
       @escaping @isolated(any) @Sendable (E) async throws -> HandlerResult
   ) {
-    let recipe = Handler.Recipe(
-      isolation: handler.isolation,
-      bufferingPolicy,
-      .suspending { box in
-        do {
-          return Handler.Ending(try await handler(Box<E>.element(of: box)))
-        } catch {
-          return .failed
-        }
-      }
-    )
-    self.core.add(
-      recipe,
-      id: AnyID(id),
-      of: ObjectIdentifier(type),
-      in: scope,
-      replacing: replacing
-    )
+    let recipe = Handler.Recipe(calling: handler, bufferingPolicy) { Handler.Ending($0) }
+    self.core.add(recipe, id: AnyID(id), of: ObjectIdentifier(type), in: scope, replacing: replacing)
   }
 }

@@ -113,10 +113,9 @@ public final actor MuxRepository {
   ///
   /// - Parameter member: The member. If it was not added, the call has no effect.
   public nonisolated func unregister(_ member: any RepositoryMember) {
-    let removed = registry.withLock {
+    registry.release {
       $0.entries.removeValue(forKey: ObjectIdentifier(member))
     }
-    withExtendedLifetime(removed) {}
   }
 
   /// The number of members that are alive.
@@ -357,9 +356,8 @@ public final actor MuxRepository {
   private nonisolated func retain(_ entries: [Entry]) {
     let entries = entries.compactMap { entry in entry.copies.map { (id: $0.id, entry: entry) } }
     guard !entries.isEmpty else { return }
-    let replaced = registry.withLock { registry in
+    registry.release { registry in
       entries.map { registry.released.updateValue($0.entry, forKey: $0.id) }
     }
-    withExtendedLifetime(replaced) {}
   }
 }

@@ -276,11 +276,10 @@ extension Flight {
 
   /// Removes a caller that has joined and will not wait.
   final func withdraw(_ place: WaitPlace) {
-    let outcome = state.withLock { state in
+    state.release { state in
       state.waiters.withdraw(place)
       return state.waiters.isOver ? state.outcome.take() : nil
     }
-    withExtendedLifetime(outcome) {}
   }
 
   /// Delivers the outcome to every caller; later outcomes are ignored.

@@ -88,8 +88,7 @@ final class ConsumerCore<State: Sendable>: Sendable {
   }
 
   private func forget(_ id: Int) {
-    let token = registry.withLock { $0.tokens.removeValue(forKey: id) }
-    withExtendedLifetime(token) {}
+    registry.release { $0.tokens.removeValue(forKey: id) }
     _ = queue.add(.noteRemoval, handOver: handOver, perform)
   }
 
@@ -170,7 +169,7 @@ final class ConsumerCore<State: Sendable>: Sendable {
 
   /// Releases a queue that a closure no longer needs.
   func leave(_ queue: ActorQueue) {
-    let unused = registry.withLock { registry -> ActorQueue? in
+    registry.release { registry -> ActorQueue? in
       guard let (known, users) = registry.queues[queue.key], known === queue else { return nil }
       guard users == 1 else {
         registry.queues[queue.key] = (known, users - 1)
@@ -179,6 +178,5 @@ final class ConsumerCore<State: Sendable>: Sendable {
       registry.queues[queue.key] = nil
       return known
     }
-    withExtendedLifetime(unused) {}
   }
 }

@@ -53,12 +53,11 @@ final class ConsumerEntry<State: Sendable, Value: Equatable & Sendable>: Consume
   }
 
   private func set(_ value: Value) {
-    let old = content.withLock { content in
+    content.release { content in
       let old = content?.value
       content?.value = value
       return old
     }
-    withExtendedLifetime(old) {}
   }
 
   func remove() {
@@ -126,11 +125,10 @@ extension ConsumerEntry {
       }
 
       func release() {
-        let closure = held.withLock { held in
+        held.release { held in
           defer { held = nil }
           return held
         }
-        withExtendedLifetime(closure) {}
       }
     }
   }

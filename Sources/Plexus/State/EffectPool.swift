@@ -125,7 +125,6 @@ final class EffectPool: Sendable {
   }
 
   private func end(_ number: Int) {
-    let removed = state.withLock { $0.remove(number) }
-    withExtendedLifetime(removed) {}
+    state.release { $0.remove(number) }
   }
 }

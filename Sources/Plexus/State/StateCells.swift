@@ -69,8 +69,7 @@ final class AppCell<State: Sendable>: Sendable {
   }
 
   func remove(_ page: Int) {
-    let removed = current.withLock { $0.pages.remove(page) }
-    withExtendedLifetime(removed) {}
+    current.release { $0.pages.remove(page) }
   }
 }
 

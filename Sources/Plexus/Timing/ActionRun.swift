@@ -34,8 +34,7 @@ final class ActionRun: WaitNode, @unchecked Sendable {
   /// Marks the run as ended or cancelled.
   func finish() {
     hasEnded.store(true, ordering: .releasing)
-    let previous = previous.withLock { $0.take() }
-    withExtendedLifetime(previous) {}
+    previous.release { $0.take() }
     waiters.finish()
   }
 }

@@ -1,4 +1,5 @@
 internal import Foundation
+internal import PlexusSupport
 
 /// A request in the form in which it is carried out.
 ///
@@ -14,7 +15,7 @@ struct MediaItem: Hashable, Sendable {
   init(_ request: MediaRequest) {
     url = request.url.asSent
     headers = request.headers.isEmpty ? [:] : request.headers.filter { !Self.isReserved($0.key) }
-    key = request.cacheKey?.normalized ?? url.absoluteString
+    key = request.cacheKey?.canonicalSpelling ?? url.absoluteString
     priority = request.priority
   }
 
@@ -56,13 +57,6 @@ struct MediaEntry: Hashable, Sendable {
   static func == (one: MediaEntry, other: MediaEntry) -> Bool { one.name == other.name }
 
   func hash(into hasher: inout Hasher) { hasher.combine(name) }
-}
-
-extension String {
-  /// The one spelling of all that are canonically equivalent.
-  fileprivate var normalized: String {
-    utf8.allSatisfy { $0 < 128 } ? self : precomposedStringWithCanonicalMapping
-  }
 }
 
 extension URL {

@@ -1,4 +1,5 @@
 internal import Plexus
+internal import PlexusSupport
 
 /// The reading of a topic by a node that shares its messages with the other nodes of a group.
 ///

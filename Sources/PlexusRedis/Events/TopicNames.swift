@@ -1,4 +1,5 @@
 internal import Plexus
+internal import PlexusSupport
 
 /// The keys and the channel of a topic in the engine.
 ///

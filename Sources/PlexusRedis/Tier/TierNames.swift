@@ -1,4 +1,5 @@
 internal import Plexus
+internal import PlexusSupport
 
 /// The keys of a space in the engine, as a schema sees them.
 ///

@@ -1,4 +1,5 @@
 public import Plexus
+internal import PlexusSupport
 
 #if canImport(FoundationEssentials)
 public import FoundationEssentials

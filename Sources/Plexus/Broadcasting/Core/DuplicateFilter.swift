@@ -25,8 +25,7 @@ final class DuplicateFilter<Element: Sendable>: Sendable {
   /// Releases the last element, once the subscriber gets no other one.
   @usableFromInline
   func forget() {
-    let former = last.withLock { $0.take() }
-    withExtendedLifetime(former) {}
+    last.release { $0.take() }
   }
 }
 

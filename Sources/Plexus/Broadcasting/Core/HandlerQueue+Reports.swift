@@ -18,11 +18,10 @@ extension HandlerQueue {
     ///
     /// - Parameter call: The note of the source on the call.
     func begin(_ call: any AnyObject & Sendable) {
-      let previous = note.withLock { note in
+      note.release { note in
         defer { note = call }
         return note
       }
-      withExtendedLifetime(previous) {}
     }
   }
 }

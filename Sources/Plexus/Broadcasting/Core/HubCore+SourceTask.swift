@@ -33,8 +33,7 @@ extension HubCore {
       } catch {
         fail(error)
       }
-      let sourceTask = self?.state.withLock { $0.feeders.removeValue(forKey: id) }
-      withExtendedLifetime(sourceTask) {}
+      self?.state.release { $0.feeders.removeValue(forKey: id) }
     }
     let isOver = state.withLock { state in
       guard state.feeders[id] != nil else { return true }

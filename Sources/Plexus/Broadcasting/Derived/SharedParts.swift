@@ -52,11 +52,10 @@ final class SharedParts: Sendable {
   /// Removes a core that has lost its last subscriber.
   private func remove(_ id: UInt64) {
     // Key paths can hold user objects, which are released with no lock held.
-    let removed = state.withLock { state -> Entry? in
+    state.release { state -> Entry? in
       guard let index = state.entries.firstIndex(where: { $0.id == id }) else { return nil }
       state.version += 1
       return state.entries.remove(at: index)
     }
-    withExtendedLifetime(removed) {}
   }
 }

@@ -46,13 +46,12 @@ final class LinkTable: Sendable {
   /// Ends a connection.
   func remove(_ connection: LinkConnection) {
     connection.cancel()
-    let removed = state.withLock { state -> Entry? in
+    state.release { state -> Entry? in
       guard let index = state.entries.firstIndex(where: { $0.connection === connection }) else {
         return nil
       }
       return state.entries.remove(at: index)
     }
-    withExtendedLifetime(removed) {}
   }
 
   /// Returns the connections of a type and scope.

@@ -27,9 +27,22 @@ struct Effects: ~Copyable, Sendable {
     added.deliveries.append(delivery)
   }
 
-  /// Adds an event for the listeners of the cache, after the earlier ones.
-  mutating func tell(_ event: @escaping @Sendable () -> Void) {
-    added.events.append(event)
+  /// Adds an event about a key for the listeners of the cache, if there are any, after the earlier ones.
+  @inlinable
+  mutating func tell<Key: Sendable>(
+    of key: Key,
+    _ event: @escaping @Sendable (_ key: String) -> CacheEvent
+  ) {
+    if tellsEvents { add(event, of: key) }
+  }
+
+  @usableFromInline
+  @inline(never)
+  mutating func add<Key: Sendable>(
+    _ event: @escaping @Sendable (_ key: String) -> CacheEvent,
+    of key: Key
+  ) {
+    added.events.append { $0.tell(event($0.source.name(of: key))) }
   }
 
   /// Adds an outcome for the callers of a flight.
@@ -96,7 +109,7 @@ struct Effects: ~Copyable, Sendable {
   func performRare(in engine: CacheEngine) {
     guard let rare else { return }
     for deliver in rare.deliveries { deliver() }
-    for tell in rare.events { tell() }
+    for tell in rare.events { tell(engine) }
     for (flight, outcome) in rare.settled { flight.finish(outcome) }
     for flight in rare.cancelled where flight.cancel() {
       engine.operations.countFetch(engine, flight, -1)
@@ -110,7 +123,7 @@ extension Effects {
     /// Deliveries to the subscribers of keys, in order.
     var deliveries: [@Sendable () -> Void] = []
     /// Events for the listeners of the cache, in order.
-    var events: [@Sendable () -> Void] = []
+    var events: [@Sendable (CacheEngine) -> Void] = []
     /// Flights whose callers get an outcome.
     var settled: [(flight: Flight, outcome: Outcome)] = []
     /// Flights to cancel.

@@ -15,58 +15,39 @@ extension KeyedCache {
   ) {
     // A key that is not equal to itself, such as a NaN, would never be found again.
     guard key == key else { return }
-    let now = time.now()
     let lifetime = lifetime()
     // These calls run user code.
-    var cost = stack?.base?.cost ?? cost(of: value)
-    let name = storage?.name(of: key)
-    let start = storage?.fetchStart
+    var arrival = Arrival(
+      .stored(by: OptimisticCommit.ids),
+      below: stack,
+      cost: stack?.base?.cost ?? cost(of: value),
+      name: storage?.name(of: key)
+    )
+    arrival.start = storage?.fetchStart
     let tags = tagging?(key)
-    var effects = makeEffects()
-    var old: Value?
-    var details: EntryState.Details.Box?
-    var evicted = Shard<Key, Value>.Evicted()
-    let missing = shards.withLock(hash: hash) { shard -> DraftStack<Value>? in
-      if shard.hasEdits,
-        let missing = shard.missingDrafts(
-          of: key,
-          hash,
-          above: .stored(by: OptimisticCommit.ids),
-          stack
-        )
-      {
+    let missing = change(hash, at: time.now()) { shard, transaction -> DraftStack<Value>? in
+      if shard.hasEdits, let missing = shard.missingDrafts(of: key, hash, arrival) {
         return missing
       }
       let index = shard.place(of: key, hash: hash, tags: tags)
       if !shard[index].state.isAtRest {
         let flights = [shard[index].state.running, shard[index].state.queued].compactMap { $0 }
-        settle(flights, with: value, storedAt: now, &effects)
+        answer(flights, with: value, storedAt: transaction.now, &transaction.effects)
       }
-      details = shard[index].state.box
-      old = shard.setValue(value, at: index)
-      if shard.hasEdits {
-        _ = shard.putBelowDrafts(index, .stored(by: OptimisticCommit.ids), stack, &cost, &effects)
-      }
-      shard[index].state.store(lifetime, at: now)
-      shard.extras?.idleTimes?.renew(index, at: now)
-      shard.publish(index, &effects)
-      shard.noteUnwritten(index, name: name, start: start, isNewest: true, &effects)
-      if effects.tellsEvents { shard.note(key, &effects, in: self) { .stored(key: $0) } }
-      shard.keep(index, cost: cost, &evicted, &effects, in: self)
-      sweepStaleValues(of: &shard, hadValue: old != nil, at: now, &effects)
+      shard.put(value, at: index, &arrival, &transaction)
+      shard[index].state.store(lifetime, at: transaction.now)
+      transaction.effects.tell(of: key) { .stored(key: $0) }
+      complete(index, arrival, &shard, &transaction)
       return nil
     }
-    effects.perform(in: self)
-    withExtendedLifetime((old, details)) {}
-    withExtendedLifetime(evicted) {}
     guard let missing else { return }
-    store(value, for: key, hash: hash, below: stacked(missing, on: value, cost: cost))
+    store(value, for: key, hash: hash, below: stacked(missing, on: value, arrival, of: key))
   }
 
   /// Answers the callers of flights with a value that was stored.
   @usableFromInline
   @inline(never)
-  func settle(
+  func answer(
     _ flights: [Flight],
     with value: Value,
     storedAt: Nanoseconds,
@@ -87,20 +68,18 @@ extension KeyedCache {
   func refresh(_ key: Key, hash: UInt64) -> RefreshTicket {
     let name = storage?.name(of: key)
     let time = name.flatMap { noteRefresh(of: $0) }
-    var details: EntryState.Details.Box?
     var live: LiveFetching<Key, Value>?
-    let ticket = shards.withLock(hash: hash) { shard in
+    let ticket = change(hash, at: .min) { shard, transaction in
       let ticket = drawTicket()
       live = shard.live(key, hash)
       if let name, let time { shard.extras?.pendingWrites?.refresh(name, at: time) }
       if let index = shard.keys.index(of: key, hash: hash) {
-        details = shard[index].state.box
+        transaction.details = shard[index].state.box
         refresh(index, ticket, &shard)
       }
       return ticket
     }
     live?.refresh()
-    withExtendedLifetime(details) {}
     return ticket
   }
 
@@ -174,27 +153,20 @@ extension KeyedCache {
   ///   - isSignedOut: Whether live subscriptions wait until the value is requested.
   @inlinable
   func invalidate(_ key: Key, hash: UInt64, name: String? = nil, isSignedOut: Bool = false) {
-    var effects = makeEffects()
-    // Removed objects are released after unlocking.
-    var removed: Shard<Key, Value>.Table.Entry?
-    shards.withLock(hash: hash) { shard in
-      if shard.hasEdits { shard.clearEdits(of: key, hash, &effects) }
+    change(hash, at: .min) { shard, transaction in
+      if shard.hasEdits { shard.clearEdits(of: key, hash, &transaction.effects) }
       // Also without an entry: unread states of subscribers can hold a value.
-      if shard.hasHubs { shard.publishReset(key, hash, &effects) }
+      if shard.hasHubs { shard.publishReset(key, hash, &transaction.effects) }
       if let index = shard.keys.index(of: key, hash: hash) {
-        invalidate(shard[index].state, &effects)
-        removed = shard.remove(at: index)
+        invalidate(shard[index].state, &transaction.effects)
+        transaction.release(shard.remove(at: index))
       }
-      if let name { shard.extras?.pendingWrites?.remove(key, hash: hash, name: name, &effects) }
-      if effects.tellsEvents {
-        shard.note(key, &effects, in: self) {
-          .removed(key: $0, cause: .cleared)
-        }
+      if let name {
+        shard.extras?.pendingWrites?.remove(key, hash: hash, name: name, &transaction.effects)
       }
-      shard.noteCleared(key, hash, isSignedOut: isSignedOut, &effects)
+      transaction.effects.tell(of: key) { .removed(key: $0, cause: .cleared) }
+      shard.noteCleared(key, hash, isSignedOut: isSignedOut, &transaction.effects)
     }
-    effects.perform(in: self)
-    withExtendedLifetime(removed) {}
   }
 
   /// Detaches the flights of a key; the caller removes its entry and publishes the state.
@@ -242,16 +214,12 @@ extension KeyedCache {
         shard.changeEdits { $0.clear() }
         shard.sweepEdits(&effects)
       }
-      let entries = shard.removeAll()
-      if !entries.isEmpty { removed.append(entries) }
+      removed.append(shard.removeAll())
       shard.extras?.pendingWrites?.removeAll(&effects)
       if shard.hasLives { shard.noteAllCleared(isSignedOut: pauses > 0, &effects) }
     }
-    for entries in removed {
-      for entry in entries { invalidate(entry.element.state, &effects) }
-    }
+    for entry in removed.joined() { invalidate(entry.element.state, &effects) }
     effects.perform(in: self)
-    withExtendedLifetime(removed) {}
     tell(.removed(key: nil, cause: .cleared))
   }
 
@@ -265,9 +233,6 @@ extension KeyedCache {
   @inlinable
   func clearMemory() {
     var effects = makeEffects()
-    // Removed objects are released after unlocking.
-    var removed: [ContiguousArray<Shard<Key, Value>.Table.Entry>] = []
-    var edits: [KeyTable<Key, Shard<Key, Value>.Edits>] = []
     shards.withEachLock { shard in
       let index = shard.extras?.tagIndex
       let changed = shard.hasEdits ? shard.extras?.edits : nil
@@ -277,15 +242,11 @@ extension KeyedCache {
         let tags = index?.tags(of: entry.key, hash: entry.hash)
         clearMemory(of: entry, changed, tags: tags, limit: limit, &shard, &effects)
       }
-      if !old.isEmpty { removed.append(old) }
-      if let changed {
-        shard.sweepEdits(&effects)
-        edits.append(changed)
-      }
+      if changed != nil { shard.sweepEdits(&effects) }
+      if !old.isEmpty { effects.release((changed, old)) }
       if shard.hasLives { shard.noteAllCleared(isSignedOut: false, &effects) }
     }
     effects.perform(in: self)
-    withExtendedLifetime((removed, edits)) {}
     tell(.removed(key: nil, cause: .memoryCleared))
   }
 
@@ -295,8 +256,8 @@ extension KeyedCache {
     var effects = makeEffects()
     shards.withLock(hash: hash) { shard in
       guard let index = shard.keys.index(of: key, hash: hash) else { return }
-      if shard.hasValue(index), effects.tellsEvents {
-        shard.note(key, &effects, in: self) { .removed(key: $0, cause: .memoryCleared) }
+      if shard.hasValue(index) {
+        effects.tell(of: key) { .removed(key: $0, cause: .memoryCleared) }
       }
       let tags = shard.extras?.tagIndex?.tags(of: key, hash: hash)
       let edits = shard.extras?.edits

@@ -18,116 +18,70 @@ extension KeyedCache {
   ) -> [Flight] {
     if stack == nil { flight.noteOutcome() }
     let now = time.now()
-    let key = key(of: flight)
     if outcome.isNew {
       // A value is as old as the start of its fetch.
       outcome.storedAt = flight.startTime ?? now
     } else if outcome.kind == .restored {
       outcome.source = .cacher
     }
-    // Both calls run user code.
-    var cost =
-      stack?.base?.cost
-      ?? (cost == nil ? 1 : candidate(of: outcome).map { self.cost(of: $0) } ?? 0)
-    let name = outcome.isNew && (link == nil || outcome.removesCopy) ? storage?.name(of: key) : nil
-    // With drafts, a restored value can become another one.
-    let baseName = stack == nil ? nil : storage?.name(of: key)
-    var effects = makeEffects()
-    // Replaced objects are released after unlocking.
-    var old: Value?
-    var details: EntryState.Details.Box?
-    var evicted = Shard<Key, Value>.Evicted()
+    var arrival = arrival(of: outcome, flight, below: stack)
+    var transaction = Transaction(makeEffects(), at: now)
+    transaction.isBulk = isBulk
     var missing: DraftStack<Value>?
     let answer = shards.withLock(hash: flight.hash) { shard -> Outcome in
-      if stack == nil {
-        if !isBulk { shard.countTime(of: flight) }
-        count(outcome, of: flight, key, countsFailure: countsFailure, &shard, &effects)
-      }
-      guard let index = shard.keys.index(of: key, hash: flight.hash),
+      if stack == nil { count(outcome, of: flight, countsFailure, &shard, &transaction) }
+      guard let index = shard.keys.index(of: key(of: flight), hash: flight.hash),
         shard[index].state.running === flight
       else { return outcome }
-      if shard.hasEdits {
-        missing = missingDrafts(outcome, of: flight, shard, index, stack)
+      if shard.hasEdits, storesValue(outcome, shard, index) {
+        missing = shard.missingDrafts(of: key(of: flight), flight.hash, arrival)
         if missing != nil { return outcome }
       }
       // Only a failure can have another answer than its outcome.
       let answer = outcome.kind == .failure ? self.answer(outcome, shard, index, at: now) : outcome
-      details = shard[index].state.box
-      let hadValue = shard.hasValue(index)
-      let hadQueued = shard[index].state.queued != nil
-      if hadQueued, isQueuedFlightLeft(index, shard) { shard[index].state.dequeue() }
-      let next = apply(outcome, to: &shard, index, flight, at: now, &old, &effects)
-      let changesBase =
-        shard.hasEdits
-        && settleDrafts(
-          outcome,
-          of: flight,
-          &shard,
-          index,
-          hadValue: hadValue,
-          stack,
-          &cost,
-          &effects
-        )
-      if outcome.kind == .value || outcome.kind == .restored {
-        shard.extras?.idleTimes?.renew(index, at: now)
-      }
-      if outcome.kind == .transient {
-        if hadValue, effects.tellsEvents {
-          shard.note(key, &effects, in: self) { .removed(key: $0, cause: .transient) }
-        }
-        if let name {
-          // An older copy must not come back in its place.
-          shard.extras?.pendingWrites?.remove(key, hash: flight.hash, name: name, &effects)
-          effects.callsCacher = true
-        }
-        if shard.hasHubs {
-          let value = stack?.results.last?.value ?? valued(outcome).value
-          shard.publish(.loaded(value), key, flight.hash, &effects)
-        }
-      } else if next != nil, shard.hasHubs {
-        shard.publish(shard.restingState(index), key, flight.hash, &effects)
-      }
-      let isRestoredByFailure = outcome.kind == .failure && !hadValue && shard.hasValue(index)
-      if isRestoredByFailure {
-        shard.statistics.restorations &+= 1
-        if effects.tellsEvents { shard.note(key, &effects, in: self) { .restored(key: $0) } }
-      }
-      end(index, next: next, &shard, isBulk: isBulk, &effects)
-      if outcome.kind == .value || outcome.kind == .restored || isRestoredByFailure {
-        // A refresh since the flight began has queued another one.
-        shard.noteUnwritten(
-          index,
-          name: changesBase ? name ?? baseName : name,
-          start: flight.fetchStart,
-          isNewest: !hadQueued,
-          &effects
-        )
-        shard.keep(index, cost: cost, &evicted, &effects, in: self)
-        sweepStaleValues(of: &shard, hadValue: hadValue, at: now, &effects)
-      }
-      if outcome.kind == .failure { shard.noteFailure(at: now, &effects) }
+      apply(outcome, at: index, &arrival, &shard, &transaction)
       return answer
     }
-    if let missing,
-      let value = outcome.kind == .transient ? valued(outcome).value : candidate(of: outcome)
-    {
-      effects.perform(in: self)
+    if let missing, let value = candidate(of: outcome) {
+      transaction.perform(in: self)
       return finish(
         flight,
         with: outcome,
         countsFailure: countsFailure,
         isBulk: isBulk,
-        below: stacked(missing, on: value, cost: cost)
+        below: stacked(missing, on: value, arrival, of: key(of: flight))
       )
     }
-    let launched = effects.performWithoutLaunching(in: self)
+    let launched = transaction.performWithoutLaunching(in: self)
     if link != nil { endWatch(of: flight) }
     // The batch last, because it can cancel the task that this runs in.
     flight.end(with: answer)?.leave()
-    withExtendedLifetime((old, details)) {}
-    withExtendedLifetime(evicted) {}
     return launched
+  }
+
+  /// Returns what is known of the value of an outcome; called with no lock held, since it runs user code.
+  @inlinable
+  func arrival(
+    of outcome: Outcome,
+    _ flight: Flight,
+    below stack: DraftStack<Value>?
+  ) -> Arrival {
+    let isStored = outcome.isNew && (link == nil || outcome.removesCopy)
+    var arrival = Arrival(
+      outcome.isNew ? .fetched(after: flight.confirmationCount) : .restored,
+      below: stack,
+      cost: stack?.base?.cost ?? cost(of: outcome),
+      name: isStored ? storage?.name(of: key(of: flight)) : nil
+    )
+    arrival.start = flight.fetchStart
+    return arrival
+  }
+
+  /// Returns the cost of the value that an outcome can store in memory.
+  @inlinable
+  func cost(of outcome: Outcome) -> Int {
+    guard cost != nil else { return 1 }
+    return outcome.kind == .transient ? 0 : candidate(of: outcome).map { cost(of: $0) } ?? 0
   }
 
   /// Returns whether all callers of the queued flight of a key have left, and the policy cancels such fetches.
@@ -138,70 +92,24 @@ extension KeyedCache {
       && !shard.isLive(index)
   }
 
-  /// Returns the drafts to reapply to the value of an outcome, unless that has been done.
+  /// Returns whether the subscribers of a key get the value of an outcome.
   @usableFromInline
   @inline(never)
-  func missingDrafts(
-    _ outcome: Outcome,
-    of flight: Flight,
-    _ shard: Shard<Key, Value>,
-    _ index: Int,
-    _ stack: DraftStack<Value>?
-  ) -> DraftStack<Value>? {
-    let entry = shard.keys.entries[index]
+  func storesValue(_ outcome: Outcome, _ shard: Shard<Key, Value>, _ index: Int) -> Bool {
     switch outcome.kind {
-    case .failure where outcome.failure?.stored == nil || shard.hasValue(index), .cancelled:
-      return nil
-    case .failure, .restored:
-      return shard.missingDrafts(of: entry.key, entry.hash, above: .restored, stack)
-    case .value, .transient:
-      let arrival = Shard<Key, Value>.Edits.Arrival.fetched(after: flight.confirmationCount)
-      return shard.missingDrafts(of: entry.key, entry.hash, above: arrival, stack)
+    case .value, .transient, .restored: true
+    case .failure: outcome.failure?.stored != nil && !shard.hasValue(index)
+    case .cancelled: false
     }
   }
 
-  /// Puts the value of an outcome below the drafts of its key, and ends the fetch for them.
-  ///
-  /// - Returns: Whether the confirmed value is another one than that of the outcome.
-  @usableFromInline
-  @inline(never)
-  func settleDrafts(
-    _ outcome: Outcome,
-    of flight: Flight,
-    _ shard: inout Shard<Key, Value>,
-    _ index: Int,
-    hadValue: Bool,
-    _ stack: DraftStack<Value>?,
-    _ cost: inout Int,
-    _ effects: inout Effects
-  ) -> Bool {
-    var changesBase = false
-    switch outcome.kind {
-    case .value:
-      changesBase = shard.putBelowDrafts(
-        index,
-        .fetched(after: flight.confirmationCount),
-        stack,
-        &cost,
-        &effects
-      )
-    case .restored,
-      .failure where !hadValue && shard.hasValue(index):
-      changesBase = shard.putBelowDrafts(index, .restored, stack, &cost, &effects)
-    case .failure, .transient, .cancelled: break
-    }
-    if changesBase { shard[index].state.removeValidator() }
-    shard.endFetch(index, &effects)
-    return changesBase
-  }
-
-  /// Returns the value that an outcome can store in memory.
+  /// Returns the value that the subscribers of a key can get by an outcome.
   @inlinable
   func candidate(of outcome: Outcome) -> Value? {
     switch outcome.kind {
-    case .value, .restored: valued(outcome).value
+    case .value, .transient, .restored: valued(outcome).value
     case .failure: outcome.failure?.stored.map { valued($0).value }
-    case .transient, .cancelled: nil
+    case .cancelled: nil
     }
   }
 
@@ -210,32 +118,38 @@ extension KeyedCache {
   func count(
     _ outcome: Outcome,
     of flight: Flight,
-    _ key: Key,
-    countsFailure: Bool,
+    _ countsFailure: Bool,
     _ shard: inout Shard<Key, Value>,
-    _ effects: inout Effects
+    _ transaction: inout Transaction
   ) {
-    let duration = flight.duration
+    if !transaction.isBulk { shard.countTime(of: flight) }
     switch outcome.kind {
     case .value, .transient:
       if outcome.isRevalidated { shard.statistics.revalidations &+= 1 }
-      if effects.tellsEvents {
-        let result: CacheEvent.FetchOutcome =
-          outcome.kind == .transient ? .transient : outcome.isRevalidated ? .notModified : .value
-        shard.note(key, &effects, in: self) {
-          .fetched(key: $0, outcome: result, duration: duration)
-        }
-      }
     case .restored:
       shard.statistics.restorations &+= 1
-      if effects.tellsEvents { shard.note(key, &effects, in: self) { .restored(key: $0) } }
     case .failure:
       if countsFailure { shard.statistics.failures &+= 1 }
-      if effects.tellsEvents, let error = outcome.error {
-        shard.note(key, &effects, in: self) {
-          .fetchFailed(key: $0, error: error, duration: duration)
-        }
-      }
+    case .cancelled:
+      break
+    }
+    if transaction.effects.tellsEvents { tell(outcome, of: flight, &transaction.effects) }
+  }
+
+  @usableFromInline
+  @inline(never)
+  func tell(_ outcome: Outcome, of flight: Flight, _ effects: inout Effects) {
+    let (key, duration) = (key(of: flight), flight.duration)
+    switch outcome.kind {
+    case .value, .transient:
+      let result: CacheEvent.FetchOutcome =
+        outcome.kind == .transient ? .transient : outcome.isRevalidated ? .notModified : .value
+      effects.tell(of: key) { .fetched(key: $0, outcome: result, duration: duration) }
+    case .restored:
+      effects.tell(of: key) { .restored(key: $0) }
+    case .failure:
+      guard let error = outcome.error else { return }
+      effects.tell(of: key) { .fetchFailed(key: $0, error: error, duration: duration) }
     case .cancelled:
       break
     }
@@ -268,55 +182,125 @@ extension KeyedCache {
   }
 
   /// Applies the outcome of a flight to the entry of its key.
-  ///
-  /// - Returns: The flight that begins now, if any.
   @inlinable
   func apply(
     _ outcome: Outcome,
-    to shard: inout Shard<Key, Value>,
-    _ index: Int,
-    _ flight: Flight,
-    at now: Nanoseconds,
-    _ old: inout Value?,
-    _ effects: inout Effects
-  ) -> Flight? {
+    at index: Int,
+    _ arrival: inout Arrival,
+    _ shard: inout Shard<Key, Value>,
+    _ transaction: inout Transaction
+  ) {
+    arrival.isNewest = shard[index].state.queued == nil
+    if !arrival.isNewest, isQueuedFlightLeft(index, shard) { shard[index].state.dequeue() }
+    var hasArrived = true
     switch outcome.kind {
     case .value:
-      old = shard.setValue(valued(outcome).value, at: index)
-      return shard[index].state.succeed(
+      shard.put(valued(outcome).value, at: index, &arrival, &transaction)
+      arrival.next = shard[index].state.succeed(
         validator: outcome.validator,
         lifetime: lifetime(outcome.terms),
         storedAt: outcome.storedAt,
-        at: now
+        at: transaction.now
       )
-    case .transient:
-      old = shard.setValue(nil, at: index)
-      shard.extras?.eviction?.discard(index)
-      return shard[index].state.pass()
     case .restored:
-      old = shard.setValue(valued(outcome).value, at: index)
-      if let queued = shard[index].state.restore(outcome) { return queued }
-      guard outcome.isStale else { return nil }
-      let renewal = shard.makeFlight(index, source: source, priority: flight.priority)
-      shard[index].state.begin(renewal, inBackground: true)
-      return renewal
-    case .failure:
-      guard let failure = outcome.failure, let error = outcome.error else { return nil }
-      if !shard.hasValue(index), let stored = failure.stored,
-        stored.allowsFallback(failure.grounds, at: now)
-      {
-        old = shard.setValue(valued(stored).value, at: index)
-        shard[index].state.fallBack(to: stored, at: now)
+      let priority = shard[index].state.running?.priority ?? .none
+      shard.put(valued(outcome).value, at: index, &arrival, &transaction)
+      arrival.next = shard[index].state.restore(outcome)
+      if arrival.next == nil, outcome.isStale {
+        let renewal = shard.makeFlight(index, source: source, priority: priority)
+        shard[index].state.begin(renewal, inBackground: true)
+        arrival.next = renewal
       }
-      return shard[index].state.fail(
-        with: error,
-        grounds: failure.grounds,
-        memory: failure.memory,
-        hasValue: shard.hasValue(index),
-        at: now
-      )
+    case .transient:
+      hasArrived = false
+      shard.put(nil, at: index, &arrival, &transaction)
+      shard.extras?.eviction?.discard(index)
+      arrival.next = shard[index].state.pass()
+    case .failure:
+      hasArrived = fail(outcome, at: index, &arrival, &shard, &transaction)
     case .cancelled:
-      return shard[index].state.giveUp(hasValue: shard.hasValue(index))
+      hasArrived = false
+      transaction.details = shard[index].state.box
+      arrival.next = shard[index].state.giveUp(hasValue: shard.hasValue(index))
     }
+    if shard.hasEdits {
+      if arrival.changesBase { shard[index].state.removeValidator() }
+      shard.endFetch(index, &transaction.effects)
+    }
+    if outcome.kind == .transient {
+      pass(outcome, at: index, arrival, &shard, &transaction)
+    } else if arrival.next != nil, shard.hasHubs {
+      let entry = shard.keys.entries[index]
+      shard.publish(shard.restingState(index), entry.key, entry.hash, &transaction.effects)
+    }
+    if hasArrived {
+      complete(index, arrival, &shard, &transaction)
+    } else {
+      end(index, next: arrival.next, &shard, &transaction)
+    }
+    if outcome.kind == .failure { shard.noteFailure(at: transaction.now, &transaction.effects) }
+  }
+
+  /// Ends the flight of an entry that has failed; a stored copy can take the place of a missing value.
+  ///
+  /// - Returns: Whether it does.
+  @usableFromInline
+  @inline(never)
+  func fail(
+    _ outcome: Outcome,
+    at index: Int,
+    _ arrival: inout Arrival,
+    _ shard: inout Shard<Key, Value>,
+    _ transaction: inout Transaction
+  ) -> Bool {
+    transaction.details = shard[index].state.box
+    guard let failure = outcome.failure, let error = outcome.error else { return false }
+    var hasArrived = false
+    if !shard.hasValue(index), let stored = failure.stored,
+      stored.allowsFallback(failure.grounds, at: transaction.now)
+    {
+      hasArrived = true
+      arrival.isUsed = false
+      shard.put(valued(stored).value, at: index, &arrival, &transaction)
+      shard[index].state.fallBack(to: stored, at: transaction.now)
+      shard.statistics.restorations &+= 1
+      transaction.effects.tell(of: shard.keys.entries[index].key) { .restored(key: $0) }
+    }
+    arrival.next = shard[index].state.fail(
+      with: error,
+      grounds: failure.grounds,
+      memory: failure.memory,
+      hasValue: shard.hasValue(index),
+      at: transaction.now
+    )
+    return hasArrived
+  }
+
+  /// Passes a value that is not kept to the subscribers of its key, and removes older copies.
+  @usableFromInline
+  @inline(never)
+  func pass(
+    _ outcome: Outcome,
+    at index: Int,
+    _ arrival: Arrival,
+    _ shard: inout Shard<Key, Value>,
+    _ transaction: inout Transaction
+  ) {
+    let entry = shard.keys.entries[index]
+    if transaction.value != nil {
+      transaction.effects.tell(of: entry.key) { .removed(key: $0, cause: .transient) }
+    }
+    if let name = arrival.name {
+      // An older copy must not come back in its place.
+      shard.extras?.pendingWrites?.remove(
+        entry.key,
+        hash: entry.hash,
+        name: name,
+        &transaction.effects
+      )
+      transaction.effects.callsCacher = true
+    }
+    let value = arrival.stack?.results.last?.value ?? valued(outcome).value
+    shard.publish(.loaded(value), entry.key, entry.hash, &transaction.effects)
   }
 }

@@ -59,9 +59,8 @@ extension KeyedCache {
   /// Ends an optimistic update that has succeeded.
   @inlinable
   func confirm(_ id: UInt64, of key: Key, hash: UInt64) {
-    let name = storage?.name(of: key)
-    var effects = makeEffects()
-    let refreshes = shards.withLock(hash: hash) { shard in
+    var arrival = Arrival(cost: 0, name: storage?.name(of: key))
+    let refreshes = change(hash, at: .min) { shard, transaction in
       let index = shard.keys.index(of: key, hash: hash)
       // Under the lock: an attempt that begins afterwards, of the same flight or another one, has the change.
       let number = noteConfirmation()
@@ -70,13 +69,14 @@ extension KeyedCache {
         $0.confirm(id, duringFetch: isBeingFetched ? number : nil)
       }
       if confirmation.changesBase, let index {
-        shard.noteBase(index, name: name, &effects)
+        shard[index].state.removeValidator()
+        arrival.isNewest = shard[index].state.unserved.isNone
+        shard.noteUnwritten(index, arrival, &transaction.effects)
       }
-      shard.sweepEdits(&effects)
+      shard.sweepEdits(&transaction.effects)
       // A fetch in flight began before the commit has ended: its value can lack the change.
       return confirmation.refreshes || index.map { !shard[$0].state.isAtRest } ?? false
     }
-    effects.perform(in: self)
     if refreshes { refetch(key, hash: hash) }
   }
 
@@ -85,28 +85,24 @@ extension KeyedCache {
   func refetch(_ key: Key, hash: UInt64) {
     _ = refresh(key, hash: hash)
     let caller = Caller(nil, at: time.now())
-    var effects = makeEffects()
-    shards.withLock(hash: hash) { shard in
+    change(hash, at: caller.now) { shard, transaction in
       guard shard.pauseCount == 0, let index = shard.keys.index(of: key, hash: hash),
         shard.hasValue(index), shard[index].state.isAtRest
       else { return }
-      _ = begin(&shard, index, caller, .none, inBackground: true, &effects)
+      _ = begin(&shard, index, caller, .none, inBackground: true, &transaction.effects)
       shard[index].state.awaitRenewal(at: caller.now)
     }
-    effects.perform(in: self)
   }
 
   /// Ends an optimistic update that has failed.
   @inlinable
   func revert(_ id: UInt64, of key: Key, hash: UInt64) {
     while true {
-      var effects = makeEffects()
-      let reversal = shards.withLock(hash: hash) { shard in
+      let reversal = change(hash, at: .min) { shard, transaction in
         let reversal = shard.withEdits(of: key, hash: hash) { $0.revert(id) }
-        shard.sweepEdits(&effects)
+        shard.sweepEdits(&transaction.effects)
         return reversal
       }
-      effects.perform(in: self)
       switch reversal {
       case .nothing:
         return
@@ -133,13 +129,9 @@ extension KeyedCache {
     _ results: [Shard<Key, Value>.Edits.Weighed],
     _ version: UInt64
   ) -> Bool {
-    let name = storage?.name(of: key)
-    let cost = (results.last ?? below).cost ?? 1
-    var effects = makeEffects()
-    var old: Value?
-    var evicted = Shard<Key, Value>.Evicted()
+    var arrival = Arrival(cost: (results.last ?? below).cost ?? 1, name: storage?.name(of: key))
     var refreshes = false
-    let isCurrent = shards.withLock(hash: hash) { shard in
+    let isCurrent = change(hash, at: time.now()) { shard, transaction in
       guard let index = shard.keys.index(of: key, hash: hash), shard.hasValue(index) else {
         return false
       }
@@ -147,21 +139,20 @@ extension KeyedCache {
         $0.remove(id, below: below, results: results, version: version)
       }
       guard let rest else {
-        shard.sweepEdits(&effects)
+        shard.sweepEdits(&transaction.effects)
         return false
       }
       refreshes = rest.refreshes
-      old = shard.setValue(rest.value, at: index)
-      if rest.changesBase { shard.noteBase(index, name: name, &effects) }
-      shard.publish(index, &effects)
-      if effects.tellsEvents { shard.note(key, &effects, in: self) { .stored(key: $0) } }
-      shard.sweepEdits(&effects)
-      shard.keep(index, cost: cost, &evicted, &effects, in: self)
+      shard.put(rest.value, at: index, &arrival, &transaction)
+      if rest.changesBase { shard[index].state.removeValidator() }
+      shard.sweepEdits(&transaction.effects)
+      arrival.isUsed = false
+      arrival.isNewest = shard[index].state.unserved.isNone
+      if !rest.changesBase { arrival.name = nil }
+      transaction.effects.tell(of: key) { .stored(key: $0) }
+      complete(index, arrival, &shard, &transaction)
       return true
     }
-    effects.perform(in: self)
-    withExtendedLifetime(old) {}
-    withExtendedLifetime(evicted) {}
     if refreshes { _ = refresh(key, hash: hash) }
     return isCurrent
   }
@@ -186,31 +177,18 @@ extension KeyedCache {
 
   /// Reapplies drafts to a new value.
   @usableFromInline
-  func stacked(_ drafts: DraftStack<Value>, on base: Value, cost: Int) -> DraftStack<Value> {
+  func stacked(
+    _ drafts: DraftStack<Value>,
+    on base: Value,
+    _ arrival: Arrival,
+    of key: Key
+  ) -> DraftStack<Value> {
     DraftStack(
       ids: drafts.ids,
       changes: drafts.changes,
-      base: .init(base, cost: cost),
+      base: .init(base, cost: arrival.cost),
+      name: storage?.name(of: key),
       results: reapply(drafts.changes, to: base)
-    )
-  }
-}
-
-extension Shard {
-  /// Marks the confirmed value of a key as one that the cacher does not have, and that the origin did not send.
-  @inlinable
-  mutating func noteBase(
-    _ index: Int,
-    name: String?,
-    _ effects: inout Effects
-  ) {
-    self[index].state.removeValidator()
-    noteUnwritten(
-      index,
-      name: name,
-      start: nil,
-      isNewest: self[index].state.unserved.isNone,
-      &effects
     )
   }
 }

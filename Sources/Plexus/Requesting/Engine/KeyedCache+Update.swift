@@ -99,11 +99,9 @@ extension KeyedCache {
   /// Ends an update that has failed.
   @inlinable
   func endUpdate(of key: Key, hash: UInt64, _ version: UInt64) {
-    var effects = makeEffects()
-    shards.withLock(hash: hash) { shard in
-      _ = shard.endEdit(of: key, hash: hash, version, &effects)
+    change(hash, at: .min) { shard, transaction in
+      _ = shard.endEdit(of: key, hash: hash, version, &transaction.effects)
     }
-    effects.perform(in: self)
   }
 
   /// Replaces the value that a new one was computed from.
@@ -118,47 +116,28 @@ extension KeyedCache {
     _ version: UInt64,
     _ edit: Edit
   ) -> Bool {
-    let now = time.now()
     // These calls run user code.
-    let cost = cost(of: edit.value)
-    let name = storage?.name(of: key)
-    var effects = makeEffects()
-    var old: Value?
-    var details: EntryState.Details.Box?
-    var evicted = Shard<Key, Value>.Evicted()
-    let isCurrent = shards.withLock(hash: hash) { shard in
-      guard shard.endEdit(of: key, hash: hash, version, &effects),
+    var arrival = Arrival(cost: cost(of: edit.value), name: storage?.name(of: key))
+    return change(hash, at: time.now()) { shard, transaction in
+      guard shard.endEdit(of: key, hash: hash, version, &transaction.effects),
         let index = shard.keys.index(of: key, hash: hash)
       else { return false }
-      details = shard[index].state.box
-      let next = detachFlights(index, changingTo: edit.value, &shard, &effects)
-      old = shard.setValue(edit.value, at: index)
+      let next = detachFlights(index, changingTo: edit.value, &shard, &transaction.effects)
+      shard.put(edit.value, at: index, &arrival, &transaction)
       if edit.draft != nil || shard.hasEdits {
-        shard.record(edit, at: index, cost: cost)
-        shard.sweepEdits(&effects)
+        shard.record(edit, at: index, cost: arrival.cost)
+        shard.sweepEdits(&transaction.effects)
       }
-      shard.expireIdle(index, at: now)
+      shard.expireIdle(index, at: transaction.now)
       shard[index].state.update()
-      shard.extras?.idleTimes?.renew(index, at: now)
       if let next { shard[index].state.begin(next, inBackground: true) }
-      if edit.draft == nil {
-        shard.noteUnwritten(
-          index,
-          name: name,
-          start: nil,
-          isNewest: next == nil && shard[index].state.unserved.isNone,
-          &effects
-        )
-      }
-      end(index, next: next, &shard, isBulk: false, &effects)
-      if effects.tellsEvents { shard.note(key, &effects, in: self) { .stored(key: $0) } }
-      shard.keep(index, cost: cost, &evicted, &effects, in: self)
+      arrival.next = next
+      arrival.isNewest = next == nil && shard[index].state.unserved.isNone
+      if edit.draft != nil { arrival.name = nil }
+      transaction.effects.tell(of: key) { .stored(key: $0) }
+      complete(index, arrival, &shard, &transaction)
       return true
     }
-    effects.perform(in: self)
-    withExtendedLifetime((old, details)) {}
-    withExtendedLifetime(evicted) {}
-    return isCurrent
   }
 
   /// Detaches the flights of an entry whose value is changed, and answers the callers that do not require a refresh.
@@ -177,7 +156,7 @@ extension KeyedCache {
     let state = shard[index].state
     guard let running = state.running else { return nil }
     if !state.servesRefresh {
-      settle([running], with: value, storedAt: state.storedAt, &effects)
+      answer([running], with: value, storedAt: state.storedAt, &effects)
     } else if policy.whenUnobserved == .cancel, running.callerCount == 0 {
       effects.cancel(running)
     }

@@ -410,7 +410,7 @@ final class KeyedCache<Key: Hashable & Sendable, Value: Sendable>: CacheEngine, 
       hasCaller: !inBackground
     )
     if effects.tellsEvents, shard.hasValue(index), shard[index].state.isExpired(at: caller.now) {
-      shard.note(shard.keys.entries[index].key, &effects, in: self) { .expired(key: $0) }
+      effects.tell(of: shard.keys.entries[index].key) { .expired(key: $0) }
     }
     flight.inheritsTaskLocals = policy.inheritsTaskLocals && !inBackground
     shard[index].state.begin(flight, inBackground: inBackground)
@@ -477,19 +477,21 @@ final class KeyedCache<Key: Hashable & Sendable, Value: Sendable>: CacheEngine, 
   /// Cancels a flight that no caller waits for, unless it continues for another reason.
   @inlinable
   func abandon(_ flight: Flight) {
-    var effects = makeEffects()
-    shards.withLock(hash: flight.hash) { abandon(flight, &$0, &effects) }
-    effects.perform(in: self)
+    change(flight.hash, at: .min) { abandon(flight, &$0, &$1) }
   }
 
   @inlinable
-  func abandon(_ flight: Flight, _ shard: inout Shard<Key, Value>, _ effects: inout Effects) {
+  func abandon(
+    _ flight: Flight,
+    _ shard: inout Shard<Key, Value>,
+    _ transaction: inout Transaction
+  ) {
     // Another caller can have joined since.
     guard flight.callerCount == 0, !flight.isFinished else { return }
     guard let index = shard.keys.index(of: key(of: flight), hash: flight.hash),
       shard[index].state.running === flight || shard[index].state.queued === flight
     else {
-      effects.cancel(flight)
+      transaction.effects.cancel(flight)
       return
     }
     // Live subscriptions observe all flights of their key.
@@ -497,31 +499,13 @@ final class KeyedCache<Key: Hashable & Sendable, Value: Sendable>: CacheEngine, 
       !shard.isLive(index)
     else { return }
     if let queued = shard[index].state.queued, queued.callerCount == 0 {
-      effects.release(queued)
+      transaction.effects.release(queued)
       shard[index].state.dequeue()
     }
     let next = shard[index].state.giveUp(hasValue: shard.hasValue(index))
-    if shard.hasEdits { shard.endFetch(index, &effects) }
-    effects.cancel(flight)
-    end(index, next: next, &shard, isBulk: false, &effects)
-  }
-
-  /// Publishes the state after the end of a flight, and launches the queued flight.
-  @inlinable
-  func end(
-    _ index: Int,
-    next: Flight?,
-    _ shard: inout Shard<Key, Value>,
-    isBulk: Bool,
-    _ effects: inout Effects
-  ) {
-    if let next {
-      // It is needed until the last live subscription ends.
-      if shard.hasLives, shard.isLive(index) { shard[index].state.needObservers() }
-      shard.launch(next, index, isBulk: isBulk, &effects)
-    }
-    shard.publish(index, &effects)
-    if next == nil { shard.removeIfEmpty(index, &effects) }
+    if shard.hasEdits { shard.endFetch(index, &transaction.effects) }
+    transaction.effects.cancel(flight)
+    end(index, next: next, &shard, &transaction)
   }
 }
 

@@ -46,9 +46,7 @@ extension KeyedCache {
   }
 
   private func endLife(_ live: LiveFetching<Key, Value>, of key: Key, hash: UInt64) {
-    var effects = makeEffects()
-    var evicted = Shard<Key, Value>.Evicted()
-    shards.withLock(hash: hash) { shard in
+    change(hash, at: .min) { shard, transaction in
       guard let extras = shard.extras else { return }
       let index =
         key == key
@@ -56,28 +54,24 @@ extension KeyedCache {
         // Such a key cannot be looked up.
         : extras.lives.entries.firstIndex { $0.element === live }
       guard let index, live.removeUser() else { return }
-      effects.release(extras.lives.remove(at: index))
+      transaction.effects.release(extras.lives.remove(at: index))
       // It counts towards the capacity again, with the cost that was computed when it was stored.
       guard let index = shard.keys.index(of: key, hash: hash), shard.hasValue(index),
         let cost = extras.eviction?.cost(at: index)
       else { return }
-      shard.keep(index, cost: cost, &evicted, &effects, in: self)
+      shard.keep(index, cost: cost, &transaction)
     }
-    effects.perform(in: self)
-    withExtendedLifetime(evicted) {}
   }
 
   /// Cancels the flight of a key that only live subscriptions have observed, once they have ended.
   private func abandonFlight(of key: Key, hash: UInt64) {
     guard policy.whenUnobserved == .cancel else { return }
-    var effects = makeEffects()
-    shards.withLock(hash: hash) { shard in
+    change(hash, at: .min) { shard, transaction in
       guard let index = shard.keys.index(of: key, hash: hash),
         let running = shard[index].state.running
       else { return }
-      abandon(running, &shard, &effects)
+      abandon(running, &shard, &transaction)
     }
-    effects.perform(in: self)
   }
 
   /// Returns the facts about a key's value.

@@ -8,15 +8,23 @@ final class DraftStack<Value: Sendable>: Sendable {
   @usableFromInline let ids: [UInt64]
   /// The changes to reapply.
   @usableFromInline let changes: [Change]
-  /// The new value, once the changes have been reapplied to it.
+  /// The new value, once the changes have been reapplied to it, and the name of its key for the cacher.
   @usableFromInline let base: Weighed?
+  @usableFromInline let name: String?
   @usableFromInline let results: [Weighed]
 
-  @inlinable
-  init(ids: [UInt64], changes: [Change], base: Weighed? = nil, results: [Weighed] = []) {
+  @usableFromInline
+  init(
+    ids: [UInt64],
+    changes: [Change],
+    base: Weighed? = nil,
+    name: String? = nil,
+    results: [Weighed] = []
+  ) {
     self.ids = ids
     self.changes = changes
     self.base = base
+    self.name = name
     self.results = results
   }
 }
@@ -33,62 +41,51 @@ enum OptimisticCommit: Sendable {
 // MARK: - New values
 
 extension Shard {
-  /// Returns the drafts to reapply to a new value, unless that has been done.
-  ///
-  /// - Parameters:
-  ///   - key: The key.
-  ///   - hash: Its hash.
-  ///   - arrival: The way in which the value has arrived.
-  ///   - stack: The drafts that were reapplied to it.
-  /// - Returns: The drafts, with their version.
+  /// Returns the drafts to reapply to a value that has arrived, unless that has been done.
   @usableFromInline
   @inline(never)
-  func missingDrafts(
-    of key: Key,
-    _ hash: UInt64,
-    above arrival: Edits.Arrival,
-    _ stack: DraftStack<Value>?
-  ) -> DraftStack<Value>? {
-    guard let extras, let place = extras.edits.index(of: key, hash: hash) else { return nil }
-    let drafts = extras.edits.entries[place].element.drafts(above: arrival)
+  func missingDrafts(of key: Key, _ hash: UInt64, _ arrival: Arrival) -> DraftStack<Value>? {
+    guard let extras, let way = arrival.way,
+      let place = extras.edits.index(of: key, hash: hash)
+    else { return nil }
+    let drafts = extras.edits.entries[place].element.drafts(above: way)
     let ids = drafts.map(\.id)
     // Not by the version: updates that begin without a value leave it as it is.
-    if ids.isEmpty || stack?.ids == ids { return nil }
+    if ids.isEmpty || arrival.stack?.ids == ids { return nil }
     return DraftStack(ids: ids, changes: drafts.map(\.change))
   }
 
-  /// Puts a new value in memory below the drafts of its key, so that they stay visible.
+  /// Puts the new value of an entry below the drafts of its key, so that they stay visible.
   ///
   /// - Parameters:
   ///   - index: The index of the value.
-  ///   - arrival: The way in which it has arrived.
-  ///   - stack: The drafts that were reapplied to it, if there are any.
-  ///   - cost: The cost of the value, which is replaced by that of the visible one.
+  ///   - way: The way in which it has arrived.
+  ///   - arrival: What is known of it: its cost is replaced by that of the visible value, and the name of the key is set if
+  ///     the confirmed value is another one.
   ///   - effects: Receives the work that remains.
-  /// - Returns: Whether the confirmed value is another one than the new value.
   @usableFromInline
   @inline(never)
   mutating func putBelowDrafts(
     _ index: Int,
-    _ arrival: Edits.Arrival,
-    _ stack: DraftStack<Value>?,
-    _ cost: inout Int,
+    _ way: Edits.Arrival,
+    _ arrival: inout Arrival,
     _ effects: inout Effects
-  ) -> Bool {
+  ) {
     let entry = keys.entries[index]
     guard let extras, let value = entry.element.value,
       let place = extras.edits.index(of: entry.key, hash: entry.hash)
-    else { return false }
+    else { return }
     // The drafts are those of the stack, or there are none.
     let top = extras.edits.entries[place].element.replace(
-      with: Edits.Weighed(value, cost: cost),
-      results: stack?.results ?? [],
-      arrival
+      with: Edits.Weighed(value, cost: arrival.cost),
+      results: arrival.stack?.results ?? [],
+      way
     )
-    cost = top.value.cost ?? cost
+    arrival.cost = top.value.cost ?? arrival.cost
+    arrival.changesBase = top.changesBase
+    if top.changesBase { arrival.name = arrival.name ?? arrival.stack?.name }
     effects.release(setValue(top.value.value, at: index))
     sweepEdits(&effects)
-    return top.changesBase
   }
 
   // MARK: - The states of updates

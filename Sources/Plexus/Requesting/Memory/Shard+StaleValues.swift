@@ -12,8 +12,8 @@ extension Shard {
   mutating func sweepStaleValues(
     at now: Nanoseconds,
     staleTimeToLive: Nanoseconds,
-    _ effects: inout Effects,
-    in engine: CacheEngine
+    _ staleTime: Nanoseconds,
+    _ effects: inout Effects
   ) {
     for _ in 0..<min(Self.stride, keys.count) {
       if staleSweepPosition >= keys.count { staleSweepPosition = 0 }
@@ -22,16 +22,14 @@ extension Shard {
           staleSweepPosition,
           at: now,
           staleTimeToLive: staleTimeToLive,
-          staleTime: engine.staleTime
+          staleTime: staleTime
         )
       else {
         staleSweepPosition += 1
         continue
       }
-      if effects.tellsEvents {
-        note(keys.entries[staleSweepPosition].key, &effects, in: engine) {
-          .removed(key: $0, cause: .expired)
-        }
+      effects.tell(of: keys.entries[staleSweepPosition].key) {
+        .removed(key: $0, cause: .expired)
       }
       // The last entry takes its place, and is examined next.
       effects.release(remove(at: staleSweepPosition))
@@ -62,19 +60,5 @@ extension Shard {
       && extras.lives.index(of: entry.key, hash: entry.hash) == nil
       && extras.edits.index(of: entry.key, hash: entry.hash) == nil
       && extras.pendingWrites?.isUnwritten(entry.key, hash: entry.hash) != true
-  }
-}
-
-extension KeyedCache {
-  /// Removes a few values that are too old, because a key has got a value that had none.
-  @inlinable
-  func sweepStaleValues(
-    of shard: inout Shard<Key, Value>,
-    hadValue: Bool,
-    at now: Nanoseconds,
-    _ effects: inout Effects
-  ) {
-    guard let staleTimeToLive, !hadValue else { return }
-    shard.sweepStaleValues(at: now, staleTimeToLive: staleTimeToLive, &effects, in: self)
   }
 }

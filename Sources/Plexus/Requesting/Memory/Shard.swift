@@ -308,28 +308,20 @@ struct Shard<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   ///
   /// Indices are invalid after this call.
   @inlinable
-  mutating func keep(
-    _ index: Int,
-    cost: Int,
-    _ evicted: inout Evicted,
-    _ effects: inout Effects,
-    in engine: CacheEngine
-  ) {
+  mutating func keep(_ index: Int, cost: Int, _ transaction: inout Transaction) {
     guard let extras, let limit = extras.eviction?.limit else { return }
     guard !isLive(index) else {
       extras.eviction?.setCost(cost, at: index)
       return
     }
-    guard cost <= limit else { return evict(index, &evicted, &effects) }
+    guard cost <= limit else { return evict(index, &transaction) }
     extras.eviction?.keep(index, hash: keys.entries[index].hash, cost: cost)
     while let victim = nextVictim() {
       statistics.evictions += 1
-      if effects.tellsEvents {
-        note(keys.entries[victim].key, &effects, in: engine) {
-          .removed(key: $0, cause: .capacity)
-        }
+      transaction.effects.tell(of: keys.entries[victim].key) {
+        .removed(key: $0, cause: .capacity)
       }
-      evict(victim, &evicted, &effects)
+      evict(victim, &transaction)
     }
   }
 
@@ -340,62 +332,42 @@ struct Shard<Key: Hashable & Sendable, Value: Sendable>: Sendable {
 
   /// Removes a value from memory; a pending write keeps a copy, and a running flight continues.
   @inlinable
-  mutating func evict(_ index: Int, _ evicted: inout Evicted, _ effects: inout Effects) {
-    if extras?.pendingWrites != nil { depart(index, &effects) }
-    if !keys.entries[index].element.state.isAtRest {
-      effects.release(keys.entries[index].element)
-      _ = setValue(nil, at: index)
-      keys.entries[index].element.state.dropValue()
-      extras?.eviction?.discard(index)
-      publish(index, &effects)
-    } else {
-      if hasHubs {
-        publish(.unknown, keys.entries[index].key, keys.entries[index].hash, &effects)
-      }
-      evicted.append(remove(at: index))
+  mutating func evict(_ index: Int, _ transaction: inout Transaction) {
+    if extras?.pendingWrites != nil { depart(index, &transaction.effects) }
+    guard keys.entries[index].element.state.isAtRest else {
+      return dropValue(index, &transaction.effects)
     }
+    if hasHubs {
+      publish(.unknown, keys.entries[index].key, keys.entries[index].hash, &transaction.effects)
+    }
+    transaction.release(remove(at: index))
   }
 
-  /// The entries that were evicted, to be released with no lock held.
+  /// Removes the value of an entry whose flight continues.
   @usableFromInline
-  struct Evicted: ~Copyable, Sendable {
-    @usableFromInline var first: Table.Entry?
-    @usableFromInline var others: ContiguousArray<Table.Entry> = []
-
-    @inlinable
-    init() {}
-
-    @inlinable
-    mutating func append(_ entry: Table.Entry) {
-      if first == nil { first = entry } else { others.append(entry) }
-    }
+  @inline(never)
+  mutating func dropValue(_ index: Int, _ effects: inout Effects) {
+    effects.release(keys.entries[index].element)
+    _ = setValue(nil, at: index)
+    keys.entries[index].element.state.dropValue()
+    extras?.eviction?.discard(index)
+    publish(index, &effects)
   }
 
   /// Marks a value as one that the cacher does not have, if there is a cacher.
-  ///
-  /// - Parameters:
-  ///   - index: The index of the value.
-  ///   - name: The name of its key, if there is a cacher.
-  ///   - start: The start of the fetch of the value; `nil` for a change of the value, which keeps its age.
-  ///   - isNewest: Whether no refresh is to be served.
-  ///   - effects: Receives the work that remains.
   @inlinable
-  func noteUnwritten(
-    _ index: Int,
-    name: String?,
-    start: FetchStart?,
-    isNewest: Bool,
-    _ effects: inout Effects
-  ) {
+  func noteUnwritten(_ index: Int, _ arrival: Arrival, _ effects: inout Effects) {
     guard let extras else { return }
-    if let start { extras.pendingWrites?.setStart(start, at: index) }
-    guard let name, let start = extras.pendingWrites?.start(at: index) else { return }
+    if let start = arrival.start { extras.pendingWrites?.setStart(start, at: index) }
+    guard let name = arrival.name, let start = extras.pendingWrites?.start(at: index) else {
+      return
+    }
     extras.pendingWrites?.noteValue(
       keys.entries[index].key,
       hash: keys.entries[index].hash,
       name: name,
       start: start,
-      isNewest: isNewest,
+      isNewest: arrival.isNewest,
       &effects
     )
   }
@@ -534,20 +506,5 @@ struct Shard<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     let entry = keys.entries[index].element
     if let error = entry.state.failureError { return .failed(error, previous: entry.value) }
     return entry.value.map { .loaded($0) } ?? .unknown
-  }
-
-  // MARK: - Events
-
-  /// Adds an event for the listeners.
-  @usableFromInline
-  @inline(never)
-  func note(
-    _ key: Key,
-    _ effects: inout Effects,
-    in engine: CacheEngine,
-    _ event: @escaping @Sendable (_ key: String) -> CacheEvent
-  ) {
-    guard effects.tellsEvents else { return }
-    effects.tell { engine.tell(event(engine.source.name(of: key))) }
   }
 }

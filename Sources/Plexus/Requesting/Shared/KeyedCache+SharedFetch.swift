@@ -313,20 +313,14 @@ extension KeyedCache {
   private func dropUnconfirmed(_ flight: Flight, isRemoved: Bool) {
     let key = key(of: flight)
     let now = time.now()
-    var effects = makeEffects()
-    shards.withLock(hash: flight.hash) { shard in
+    change(flight.hash, at: now) { shard, transaction in
       guard let index = shard.keys.index(of: key, hash: flight.hash),
         shard[index].state.running === flight, shard.hasValue(index),
         isRemoved && (shard[index].state.isExpired(at: now) || shard[index].state.servesRefresh)
           || shard[index].state.isDistrusted
       else { return }
-      effects.release(shard[index])
-      _ = shard.setValue(nil, at: index)
-      shard[index].state.dropValue()
-      shard.extras?.eviction?.discard(index)
-      shard.publish(index, &effects)
+      shard.dropValue(index, &transaction.effects)
     }
-    effects.perform(in: self)
   }
 }
 
@@ -392,11 +386,9 @@ extension KeyedCache {
   /// Removes the record of a value to write, because a newer value that is not written is about to replace it.
   private func forgetChange(_ flight: Flight) {
     let key = key(of: flight)
-    var effects = makeEffects()
-    shards.withLock(hash: flight.hash) { shard in
-      shard.extras?.pendingWrites?.forgetNote(key, hash: flight.hash, &effects)
+    change(flight.hash, at: .min) { shard, transaction in
+      shard.extras?.pendingWrites?.forgetNote(key, hash: flight.hash, &transaction.effects)
     }
-    effects.perform(in: self)
   }
 
   /// Fetches under a lease.

@@ -161,14 +161,13 @@ final class SharedLink<Key: Hashable & Sendable, Value: Sendable>: Sendable {
 
   /// Removes keys, except keys that are being looked up.
   func forget(_ names: [String]) {
-    let removed = state.withLock { state in
+    state.release { state in
       let removed = names.map {
         state.watches[$0] == nil ? state.keys.removeValue(forKey: $0) : nil
       }
       state.sweepLimit = max(1024, 2 * state.keys.count)
       return removed
     }
-    withExtendedLifetime(removed) {}
   }
 
   // MARK: - Debts

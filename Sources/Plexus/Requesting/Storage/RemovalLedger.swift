@@ -143,12 +143,11 @@ extension RemovalLedger {
   }
 
   private static func removeEntry(ofID id: ObjectIdentifier, hash: Int) {
-    let removed = entries.withLock { entries in
+    entries.release { entries in
       let known = entries[hash, default: []]
       let rest = known.filter { $0.id != id }
       entries[hash] = rest.isEmpty ? nil : rest
       return known
     }
-    withExtendedLifetime(removed) {}
   }
 }

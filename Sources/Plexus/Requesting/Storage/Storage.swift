@@ -274,19 +274,17 @@ final class Storage<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   ///
   /// The number of records is limited, because a flush that reports them might never be called.
   func noteLoss(_ name: String, _ error: any Error) {
-    let old = losses.withLock { losses -> (any Error)? in
+    losses.release { losses -> (any Error)? in
       guard losses.count < 4096 || losses[name] != nil else { return nil }
       return losses.updateValue(error, forKey: name)
     }
-    withExtendedLifetime(old) {}
   }
 
   /// Removes the records of values, because newer ones were written.
   func forgetLosses(_ names: some Sequence<String>) {
-    let old = losses.withLock { losses in
+    losses.release { losses in
       losses.isEmpty ? [] : names.map { losses.removeValue(forKey: $0) }
     }
-    withExtendedLifetime(old) {}
   }
 
   /// Returns the values that could not be written since the last call.

@@ -1,3 +1,5 @@
+internal import PlexusSupport
+
 /// The keys under which a cacher stores the values of multiplexers and maps.
 ///
 /// A name consists of a namespace and the text of a key with a slash in between. Without a namespace it is the

@@ -24,11 +24,10 @@ final class WriteBehind: Sendable {
 
   /// Records that all changes so far are about to be written.
   func beginFlush() {
-    let owner = pending.withLock { pending in
+    pending.release { pending in
       pending.state.beginFlush()
       return pending.owner.take()
     }
-    withExtendedLifetime(owner) {}
   }
 
   /// Records a change.

@@ -1,0 +1,151 @@
+extension Shard {
+  /// A change under the lock: what it leaves to be done, and what it has taken out, once the lock is released.
+  @usableFromInline
+  struct Transaction: ~Copyable, Sendable {
+    @usableFromInline var effects: Effects
+    /// The time of the change, read before.
+    @usableFromInline let now: Nanoseconds
+    /// Whether flights are launched together with others.
+    @usableFromInline var isBulk = false
+    /// The value that was replaced or removed, and the details of its state.
+    @usableFromInline var value: Value?
+    @usableFromInline var details: EntryState.Details.Box?
+    /// The entries that were removed; the first of them needs no array.
+    @usableFromInline var entry: Table.Entry?
+    @usableFromInline var entries: ContiguousArray<Table.Entry> = []
+
+    @inlinable
+    init(_ effects: consuming Effects, at now: Nanoseconds) {
+      self.effects = effects
+      self.now = now
+    }
+
+    /// Keeps a removed entry alive until the lock is released.
+    @inlinable
+    mutating func release(_ removed: Table.Entry) {
+      if entry == nil { entry = removed } else { entries.append(removed) }
+    }
+
+    /// Does the work that remains, and releases what was taken out.
+    @inlinable
+    @inline(__always)
+    consuming func perform(in engine: CacheEngine) {
+      effects.perform(in: engine)
+    }
+
+    /// Does the work that remains except for launching flights, and releases what was taken out.
+    ///
+    /// - Parameter engine: The cache that has been changed.
+    /// - Returns: The flights to launch.
+    @inlinable
+    consuming func performWithoutLaunching(in engine: CacheEngine) -> [Flight] {
+      effects.performWithoutLaunching(in: engine)
+    }
+  }
+
+  /// What is known of the value that an entry gets.
+  @usableFromInline
+  struct Arrival: Sendable {
+    /// The way in which it has arrived; `nil` for a change of the value before.
+    @usableFromInline let way: Edits.Arrival?
+    /// The drafts that were reapplied to it, if there are any.
+    @usableFromInline let stack: DraftStack<Value>?
+    /// The cost of the visible value.
+    @usableFromInline var cost: Int
+    /// The name under which the cacher has to store it, if it has to.
+    @usableFromInline var name: String?
+    /// The start of its fetch; `nil` for a change of the value, which keeps its age.
+    @usableFromInline var start: FetchStart?
+    /// Whether the confirmed value has become another one than that which has arrived.
+    @usableFromInline var changesBase = false
+    /// Whether no refresh is to be served.
+    @usableFromInline var isNewest = true
+    /// Whether the time to idle begins again.
+    @usableFromInline var isUsed = true
+    /// The flight that begins now.
+    @usableFromInline var next: Flight?
+
+    @inlinable
+    init(
+      _ way: Edits.Arrival? = nil,
+      below stack: DraftStack<Value>? = nil,
+      cost: Int,
+      name: String?
+    ) {
+      self.way = way
+      self.stack = stack
+      self.cost = cost
+      self.name = name
+    }
+  }
+
+  /// Replaces the value of an entry, below the drafts of its key; its state is changed next, and then
+  /// ``KeyedCache/complete(_:_:_:_:)`` does what follows.
+  @inlinable
+  mutating func put(
+    _ value: Value?,
+    at index: Int,
+    _ arrival: inout Arrival,
+    _ transaction: inout Transaction
+  ) {
+    transaction.details = keys.entries[index].element.state.box
+    transaction.value = setValue(value, at: index)
+    if value != nil, hasEdits, let way = arrival.way {
+      putBelowDrafts(index, way, &arrival, &transaction.effects)
+    }
+  }
+}
+
+extension KeyedCache {
+  @usableFromInline typealias Transaction = Shard<Key, Value>.Transaction
+  @usableFromInline typealias Arrival = Shard<Key, Value>.Arrival
+
+  /// Changes the entries of the shard of a hash, and then does what that leaves to be done.
+  @inlinable
+  @inline(__always)
+  func change<Result>(
+    _ hash: UInt64,
+    at now: Nanoseconds,
+    _ body: (inout Shard<Key, Value>, inout Transaction) -> Result
+  ) -> Result {
+    var transaction = Transaction(makeEffects(), at: now)
+    let result = shards.withLock(hash: hash) { body(&$0, &transaction) }
+    transaction.perform(in: self)
+    return result
+  }
+
+  /// Does what follows from the new value and state of an entry, in one order.
+  ///
+  /// Indices are invalid after this call.
+  @inlinable
+  func complete(
+    _ index: Int,
+    _ arrival: Arrival,
+    _ shard: inout Shard<Key, Value>,
+    _ transaction: inout Transaction
+  ) {
+    if arrival.isUsed { shard.extras?.idleTimes?.renew(index, at: transaction.now) }
+    end(index, next: arrival.next, &shard, &transaction)
+    shard.noteUnwritten(index, arrival, &transaction.effects)
+    shard.keep(index, cost: arrival.cost, &transaction)
+    guard let staleTimeToLive, transaction.value == nil else { return }
+    shard.sweepStaleValues(at: transaction.now, staleTimeToLive: staleTimeToLive, staleTime, &transaction.effects)
+  }
+
+  /// Publishes the state after the end of a flight, and launches the next one.
+  @inlinable
+  func end(
+    _ index: Int,
+    next: Flight?,
+    _ shard: inout Shard<Key, Value>,
+    _ transaction: inout Transaction
+  ) {
+    if let next {
+      // It is needed until the last live subscription ends.
+      if shard.hasLives, shard.isLive(index) { shard[index].state.needObservers() }
+      shard.launch(next, index, isBulk: transaction.isBulk, &transaction.effects)
+    }
+    shard.publish(index, &transaction.effects)
+    if next == nil { shard.removeIfEmpty(index, &transaction.effects) }
+  }
+}
