@@ -35,7 +35,7 @@ let package = Package(
     )
   ],
   targets: [
-    .target(name: "Plexus", swiftSettings: librarySettings),
+    .target(name: "Plexus", dependencies: ["PlexusSupport"], swiftSettings: librarySettings),
     .target(name: "PlexusSupport", swiftSettings: librarySettings),
     .target(
       name: "PlexusStorage",
