@@ -148,7 +148,13 @@ extension Actor where Self == EventBus {
       @escaping @isolated(any) @Sendable (E) throws -> HandlerResult
   ) {
     let recipe = Handler.Recipe(calling: handler, bufferingPolicy) { Handler.Ending($0) }
-    self.core.add(recipe, id: AnyID(id), of: ObjectIdentifier(type), in: scope, replacing: replacing)
+    self.core.add(
+      recipe,
+      id: AnyID(id),
+      of: ObjectIdentifier(type),
+      in: scope,
+      replacing: replacing
+    )
   }
 
   /// Registers an asynchronous closure for the events of a type, until it is removed by its id.
@@ -181,6 +187,12 @@ extension Actor where Self == EventBus {
       @escaping @isolated(any) @Sendable (E) async throws -> HandlerResult
   ) {
     let recipe = Handler.Recipe(calling: handler, bufferingPolicy) { Handler.Ending($0) }
-    self.core.add(recipe, id: AnyID(id), of: ObjectIdentifier(type), in: scope, replacing: replacing)
+    self.core.add(
+      recipe,
+      id: AnyID(id),
+      of: ObjectIdentifier(type),
+      in: scope,
+      replacing: replacing
+    )
   }
 }

@@ -229,7 +229,7 @@ extension KeyedCache {
     with bulkFetch: @escaping BulkFetch
   ) async {
     if let link, let storage {
-      await shareTogether(flights, in: batch, by: link, storage, with: bulkFetch)
+      await fetchShared(flights, in: batch, by: link, storage, with: bulkFetch)
     } else if readsFirst(flights) {
       await readAndFetch(flights, in: batch) { flights, copies in
         await self.fetch(flights, copies, in: batch, with: bulkFetch)

@@ -37,8 +37,8 @@ class CacheEngine: @unchecked Sendable {
     let noteChange: (@Sendable (CacheEngine) -> Void)?
     /// Launches several flights as one fetch, if there is a fetch for several keys.
     let launchTogether: (@Sendable (CacheEngine, [Flight]) -> Void)?
-    /// Does the work of a flight with the shared tier, if the cacher is one.
-    let share: (@concurrent @Sendable (CacheEngine, Flight) async -> Outcome)?
+    /// Does the work of a flight with the shared tier, if the cacher is one, and ends it.
+    let fetchShared: (@concurrent @Sendable (CacheEngine, Flight) async -> Void)?
 
     @usableFromInline
     init(
@@ -52,7 +52,7 @@ class CacheEngine: @unchecked Sendable {
       scheduleWriting: (@Sendable (CacheEngine) -> Void)?,
       noteChange: (@Sendable (CacheEngine) -> Void)?,
       launchTogether: (@Sendable (CacheEngine, [Flight]) -> Void)?,
-      share: (@concurrent @Sendable (CacheEngine, Flight) async -> Outcome)? = nil
+      fetchShared: (@concurrent @Sendable (CacheEngine, Flight) async -> Void)? = nil
     ) {
       self.fetch = fetch
       self.finish = finish
@@ -64,7 +64,7 @@ class CacheEngine: @unchecked Sendable {
       self.scheduleWriting = scheduleWriting
       self.noteChange = noteChange
       self.launchTogether = launchTogether
-      self.share = share
+      self.fetchShared = fetchShared
     }
   }
 
@@ -364,6 +364,7 @@ extension CacheEngine {
   /// Does the work of a flight, and ends it.
   @inline(__always)
   private final func run(_ flight: Flight) async {
+    if let fetchShared = operations.fetchShared { return await fetchShared(self, flight) }
     let outcome = await outcome(of: flight)
     launch(operations.finish(self, flight, outcome))
   }
@@ -372,7 +373,6 @@ extension CacheEngine {
   @inline(__always)
   private final func outcome(of flight: Flight) async -> Outcome {
     if flight.isCancelled { return Outcome(.cancelled, error: CancellationError()) }
-    if let share = operations.share { return await share(self, flight) }
     var copy: Outcome?
     if flight.readsFirst {
       if let fetchStart = operations.fetchStart { flight.fetchStart = fetchStart() }

@@ -94,7 +94,7 @@ final class KeyedCache<Key: Hashable & Sendable, Value: Sendable>: CacheEngine, 
     var scheduleWriting: (@Sendable (CacheEngine) -> Void)?
     var noteChange: (@Sendable (CacheEngine) -> Void)?
     var launchTogether: (@Sendable (CacheEngine, [Flight]) -> Void)?
-    var share: (@concurrent @Sendable (CacheEngine, Flight) async -> Outcome)?
+    var fetchShared: (@concurrent @Sendable (CacheEngine, Flight) async -> Void)?
     if let storage {
       readCopy = { engine, flight in
         let cache = unsafe unsafeDowncast(engine, to: KeyedCache.self)
@@ -111,11 +111,11 @@ final class KeyedCache<Key: Hashable & Sendable, Value: Sendable>: CacheEngine, 
       }
     }
     if let storage, let link = storage.link {
-      share = { engine, flight in
+      fetchShared = { engine, flight in
         let cache = unsafe unsafeDowncast(engine, to: KeyedCache.self)
-        return await cache.share(flight, by: link, storage)
+        await cache.fetchShared(flight, by: link, storage)
       }
-      noteChange = { unsafe unsafeDowncast($0, to: KeyedCache.self).share() }
+      noteChange = { unsafe unsafeDowncast($0, to: KeyedCache.self).sendChanges() }
     }
     if let bulkFetch {
       launchTogether = { engine, flights in
@@ -142,7 +142,7 @@ final class KeyedCache<Key: Hashable & Sendable, Value: Sendable>: CacheEngine, 
       scheduleWriting: scheduleWriting,
       noteChange: noteChange,
       launchTogether: launchTogether,
-      share: share
+      fetchShared: fetchShared
     )
   }
 

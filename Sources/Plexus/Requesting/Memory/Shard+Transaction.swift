@@ -129,7 +129,12 @@ extension KeyedCache {
     shard.noteUnwritten(index, arrival, &transaction.effects)
     shard.keep(index, cost: arrival.cost, &transaction)
     guard let staleTimeToLive, transaction.value == nil else { return }
-    shard.sweepStaleValues(at: transaction.now, staleTimeToLive: staleTimeToLive, staleTime, &transaction.effects)
+    shard.sweepStaleValues(
+      at: transaction.now,
+      staleTimeToLive: staleTimeToLive,
+      staleTime,
+      &transaction.effects
+    )
   }
 
   /// Publishes the state after the end of a flight, and launches the next one.

@@ -4,7 +4,7 @@ extension KeyedCache {
   @inline(never)
   func outdateShared(_ names: [String]) {
     link?.withDebts { $0.outdate(names) }
-    share()
+    sendChanges()
   }
 
   /// Marks all values as changed at their origin, and in the shared tier the values of the known keys.
@@ -17,12 +17,12 @@ extension KeyedCache {
       debts.outdate(names)
       debts.goAhead(at: now)
     }
-    share()
+    sendChanges()
   }
 
   /// Enqueues the pending writes, removals and refreshes of the shared tier.
   @usableFromInline
-  func share() {
+  func sendChanges() {
     guard let link, let storage, link.schedule() else { return }
     storage.queue.add { [self] in
       link.begin()
@@ -31,7 +31,7 @@ extension KeyedCache {
   }
 
   /// Pays the debts, in the queue of the storage.
-  private func payDebts(
+  func payDebts(
     _ link: SharedLink<Key, Value>,
     _ storage: Storage<Key, Value>
   ) async -> Bool {
@@ -64,35 +64,5 @@ extension KeyedCache {
     guard !storage.queue.isCurrent else { return }
     await turn.value
     if let error = failure.withLock({ $0 }) { throw error }
-  }
-
-  /// Pays the debts that concern some keys, if there are any.
-  ///
-  /// - Returns: Whether the entries of these keys can be used and stored.
-  func settleDebts(
-    of names: [(name: String, flight: Flight)],
-    _ link: SharedLink<Key, Value>,
-    _ storage: Storage<Key, Value>
-  ) async -> Bool {
-    let isOwing: @Sendable () -> Bool = { [self] in
-      let (hasOutdates, tags) = link.withDebts { debts in
-        (debts.hasOutdates(of: names.lazy.map(\.name)), debts.owedTags)
-      }
-      if hasOutdates { return true }
-      return names.contains { name, flight in
-        let key = key(of: flight)
-        if !tags.isEmpty, let tagging, tagging(key).contains(where: { tags[$0] != nil }) {
-          return true
-        }
-        return shards.withLock(hash: flight.hash) { shard in
-          shard.extras?.pendingWrites?.owes(key, hash: flight.hash, name: name) ?? false
-        }
-      }
-    }
-    guard isOwing() else { return true }
-    // A fetch that is part of a call of the cacher would wait for itself.
-    guard !storage.queue.isCurrent else { return false }
-    await storage.queue.add { [self] in _ = await payDebts(link, storage) }.value
-    return !isOwing()
   }
 }

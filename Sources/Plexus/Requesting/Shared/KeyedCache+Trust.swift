@@ -60,7 +60,7 @@ extension KeyedCache {
       if link.trust.generation == link.seenGeneration { distrustAll() } else { _ = isTrusted() }
       link.noteGap()
       // The engine can be reachable again.
-      share()
+      sendChanges()
     case .interrupted:
       link.noteInterruption()
     }

@@ -1,0 +1,422 @@
+/// The work of flights with the shared tier: one look for all of them, and one fetch for those that need a value.
+///
+/// A flight of one key takes the same way as those of a fetch of several keys. Flights that wait for other processes look
+/// again together, and those of them that have to fetch do that together.
+struct SharedFetching<Key: Hashable & Sendable, Value: Sendable>: Sendable {
+  /// Fetches the values of flights, as a part of a fetch of several keys if there is one.
+  ///
+  /// - Returns: The outcomes, in the order of the flights.
+  /// - Throws: The error of all flights.
+  typealias Fetch =
+    @concurrent @Sendable (_ flights: [Flight], _ batch: BulkFlight?) async throws -> [Outcome]
+
+  /// The number of entries that do not suffice after which a flight fetches without the shared tier.
+  static var lookLimit: Int { 8 }
+
+  /// One of the flights.
+  struct Item: Sendable {
+    let name: String
+    let flight: Flight
+    let watch: SharedWatch
+    var wish: SharedCache.Wish
+    /// The number of looks that are left.
+    var rest = SharedFetching.lookLimit
+    /// The time at which the lease that it waits for ends.
+    var waitsUntil = Nanoseconds.max
+  }
+
+  /// A flight that fetches under a lease.
+  struct Granted: Sendable {
+    let flight: Flight
+    let lease: SharedCache.Lease
+    let previous: Outcome?
+  }
+
+  /// The results of the looks of some flights.
+  struct Round: Sendable {
+    var granted: [Granted] = []
+    var alone: [Item] = []
+    var failed: [(item: Item, failure: SharedCache.Failure)] = []
+    var waiting: [Item] = []
+  }
+
+  let cache: KeyedCache<Key, Value>
+  let link: SharedLink<Key, Value>
+  let storage: Storage<Key, Value>
+  /// The flight whose task does the work: that of a key, or of several.
+  let scope: Flight
+  let fetch: Fetch
+
+  /// The fetch of several keys, if it is one.
+  var batch: BulkFlight? { scope as? BulkFlight }
+
+  /// Does the work of flights, each of which ends exactly once.
+  func run(_ flights: [Flight]) async {
+    var (looking, others) = items(of: flights)
+    var round = Round()
+    if await !settleDebts(of: looking) { (looking, round.alone) = ([], looking) }
+    await withTaskGroup(of: Void.self) { [looking, others] group in
+      // Other flights of a key continue separately.
+      for flight in others { group.addTask { await cache.fetchShared(flight, by: link, storage) } }
+      var (looking, hasFetched) = (looking, false)
+      while !scope.isCancelled || !round.alone.isEmpty {
+        await look(for: looking, &round)
+        await end(round.failed)
+        for part in fetches(of: round) {
+          let batch = hasFetched ? batch.map { BulkFlight(part.flights, partOf: $0) } : batch
+          hasFetched = true
+          if flights.count == 1 {
+            await part.run(batch)
+          } else {
+            group.addTask { await part.run(batch) }
+          }
+        }
+        var waiting = round.waiting
+        round = Round()
+        looking = await changed(among: &waiting)
+        round.waiting = waiting
+        if looking.isEmpty { break }
+      }
+      for item in looking + round.waiting { cancel(item.flight) }
+    }
+  }
+
+  /// Returns the flights to look for: one for each key, and the others.
+  private func items(of flights: [Flight]) -> (items: [Item], others: [Flight]) {
+    var items: [Item] = []
+    var others: [Flight] = []
+    var names: Set<String> = []
+    for flight in flights {
+      let name = storage.name(of: cache.key(of: flight))
+      guard names.insert(name).inserted else {
+        others.append(flight)
+        continue
+      }
+      let watch = cache.watch(flight, name, link)
+      items.append(
+        Item(name: name, flight: flight, watch: watch, wish: firstWish(of: flight, name))
+      )
+    }
+    return (items, others)
+  }
+
+  /// Pays the debts that concern some keys, if there are any.
+  ///
+  /// - Returns: Whether the entries of these keys can be used and stored.
+  private func settleDebts(of items: [Item]) async -> Bool {
+    let isOwing: @Sendable () -> Bool = { [cache, link] in
+      let (hasOutdates, tags) = link.withDebts { debts in
+        (debts.hasOutdates(of: items.lazy.map(\.name)), debts.owedTags)
+      }
+      return hasOutdates || items.contains { cache.owes($0.flight, $0.name, tags) }
+    }
+    guard isOwing() else { return true }
+    // A fetch that is part of a call of the cacher would wait for itself.
+    guard !storage.queue.isCurrent else { return false }
+    await storage.queue.add { [cache, link, storage] in _ = await cache.payDebts(link, storage) }
+      .value
+    return !isOwing()
+  }
+
+  /// Ends a flight.
+  func finish(_ flight: Flight, with outcome: Outcome, countsFailure: Bool = true) {
+    let isBulk = batch != nil
+    cache.launch(cache.finish(flight, with: outcome, countsFailure: countsFailure, isBulk: isBulk))
+  }
+
+  private func cancel(_ flight: Flight) {
+    finish(flight, with: Outcome(.cancelled, error: CancellationError()))
+  }
+}
+
+// MARK: - Looks
+
+extension SharedFetching {
+  /// The number of keys of one look: each call of the cacher has the time limit of the policy.
+  private static var lookSize: Int { 4_096 }
+
+  /// Looks for keys until each of them has a result, and ends the flights that have an answer.
+  private func look(for items: [Item], _ round: inout Round) async {
+    var looking = items
+    while !looking.isEmpty {
+      for item in looking { item.watch.begin() }
+      let findings = await look(
+        for: Dictionary(uniqueKeysWithValues: looking.map { ($0.name, $0.wish) })
+      )
+      var again: [Item] = []
+      for var item in looking {
+        guard let finding = findings[item.name] else {
+          round.alone.append(item)
+          continue
+        }
+        switch step(finding, for: item) {
+        case .answers(let outcome):
+          finish(item.flight, with: outcome)
+        case .looksAgain(let version):
+          item.rest -= 1
+          item.wish = newWish(of: item.flight)
+          item.wish.newerThan = version
+          if item.rest > 0 { again.append(item) } else { round.alone.append(item) }
+        case .fetches(let lease, let previous):
+          round.granted.append(Granted(flight: item.flight, lease: lease, previous: previous))
+        case .waits(let version, let limit):
+          item.wish.awaited = version
+          item.waitsUntil = link.trust.time.now()
+            .addingSaturating(Nanoseconds(saturating: limit))
+          round.waiting.append(item)
+        case .fails(let failure):
+          round.failed.append((item, failure))
+        case .isAlone:
+          round.alone.append(item)
+        }
+      }
+      looking = again
+    }
+  }
+
+  /// Waits until keys have changed, or the leases that flights wait for have ended.
+  ///
+  /// - Parameter waiting: The flights that wait, without the returned ones afterwards.
+  /// - Returns: The flights that have to look again; none if none waits, or if the task is cancelled.
+  private func changed(among waiting: inout [Item]) async -> [Item] {
+    while !waiting.isEmpty, !scope.isCancelled {
+      let now = link.trust.time.now()
+      var changed: [Item] = []
+      var rest: [Item] = []
+      for item in waiting {
+        if item.watch.isOver || item.waitsUntil <= now {
+          if item.watch.hasChanged { item.flight.note(readCopy: nil) }
+          changed.append(item)
+        } else {
+          rest.append(item)
+        }
+      }
+      waiting = rest
+      if !changed.isEmpty { return changed }
+      let limit = (rest.map(\.waitsUntil).min() ?? now).subtractingSaturating(now)
+      // Leases end by the clock of the engine, whatever the clock of the cache.
+      await SharedWatch.wait(
+        for: rest.map(\.watch),
+        atMost: .nanoseconds(limit),
+        on: link.trust.clock
+      )
+    }
+    return []
+  }
+
+  /// Returns the wish of the first look: a value that is renewed has to be replaced by a newer one.
+  private func firstWish(of flight: Flight, _ name: String) -> SharedCache.Wish {
+    var wish = newWish(of: flight)
+    guard let previous = flight.previous, previous.deadline != .min else { return wish }
+    if !flight.takesStoredCopy || cache.time.now() >= previous.deadline {
+      wish.newerThan = link.version(of: name)
+    }
+    return wish
+  }
+
+  private func newWish(of flight: Flight) -> SharedCache.Wish {
+    var wish = SharedCache.Wish()
+    wish.tags = cache.tagging?(cache.key(of: flight)) ?? []
+    return wish
+  }
+
+  /// Looks in the shared tier.
+  ///
+  /// - Returns: The findings, without the keys for which the lookup has failed.
+  private func look(
+    for wishes: [String: SharedCache.Wish]
+  ) async -> [String: SharedCache.Finding<Value>] {
+    guard wishes.count > Self.lookSize else { return await lookOnce(for: wishes) }
+    var findings: [String: SharedCache.Finding<Value>] = [:]
+    findings.reserveCapacity(wishes.count)
+    var part: [String: SharedCache.Wish] = [:]
+    var rest = wishes.count
+    for (name, wish) in wishes {
+      part[name] = wish
+      rest -= 1
+      guard part.count == Self.lookSize || rest == 0 else { continue }
+      findings.merge(await lookOnce(for: part)) { first, _ in first }
+      part.removeAll(keepingCapacity: true)
+    }
+    return findings
+  }
+
+  private func lookOnce(
+    for wishes: [String: SharedCache.Wish]
+  ) async -> [String: SharedCache.Finding<Value>] {
+    guard storage.calls.allowsReading() else { return [:] }
+    do {
+      return try await WaitScope.local.withValue(scope) { [link, storage] in
+        try await storage.calls.run(.read) {
+          let findings = try await link.cacher.look(for: wishes)
+          guard Task.isCancelled else { return findings }
+          // The caller no longer waits, and would keep the leases.
+          let leases = findings.values.compactMap { finding in
+            if case .granted(let lease, _) = finding { lease } else { nil }
+          }
+          await link.cacher.release(leases, because: nil)
+          throw CancellationError()
+        }
+      }
+    } catch {
+      if !scope.isCancelled {
+        cache.noteCacherError(cache.failures(in: error, of: Array(wishes.keys)))
+      }
+      return [:]
+    }
+  }
+}
+
+// MARK: - Findings
+
+extension SharedFetching {
+  /// The continuation of a flight after a look.
+  private enum Step {
+    case answers(Outcome)
+    case looksAgain(newerThan: SharedCache.Version)
+    case waits(for: SharedCache.Version, atMost: Duration)
+    case fetches(SharedCache.Lease, previous: Outcome?)
+    case fails(SharedCache.Failure)
+    /// The cacher has broken its contract.
+    case isAlone
+  }
+
+  private func step(_ finding: SharedCache.Finding<Value>, for item: Item) -> Step {
+    switch finding {
+    case .entry(let entry, let age, let version):
+      if let old = item.wish.newerThan, version <= old { return .isAlone }
+      return step(entry, age: age, version, for: item)
+    case .granted(let lease, let previous):
+      let copy = previous.flatMap { fallback($0, item.name) }
+      item.flight.previous = copy
+      take(copy, for: item.flight)
+      return .fetches(lease, previous: copy)
+    case .busy(let version, let previous, let limit):
+      take(previous.flatMap { fallback($0, item.name) }, for: item.flight)
+      return .waits(for: version, atMost: limit)
+    case .failedElsewhere(let failure):
+      return .fails(failure)
+    case .missing:
+      return .isAlone
+    }
+  }
+
+  private func step(
+    _ entry: CacheEntry<Value>,
+    age: Duration,
+    _ version: SharedCache.Version,
+    for item: Item
+  ) -> Step {
+    let (name, flight) = (item.name, item.flight)
+    if let known = link.version(of: name), version < known {
+      // The engine was restarted with older data: none of it is given to callers that had the newer value.
+      goAhead(name)
+      return .looksAgain(newerThan: known)
+    }
+    let copy = cache.restored(entry, age: age)
+    let isBehind = link.withDebts { debts in
+      let isBehind = item.wish.newerThan == nil && debts.isBehind(name, storedAt: copy.storedAt)
+      if !isBehind { debts.catchUp(name) }
+      return isBehind
+    }
+    let verdict = cache.judge(entry, of: cache.key(of: flight), hash: flight.hash, name: name)
+    guard !isBehind, verdict == .usable else { return .looksAgain(newerThan: version) }
+    // The result of a fetch that was waited for is the answer, however short its time is.
+    let isAwaited = item.wish.awaited.map { version >= $0 } ?? false
+    guard isAwaited || isAnswer(copy, for: flight) else {
+      flight.note(readCopy: copy)
+      return .looksAgain(newerThan: version)
+    }
+    copy.kind = .restored
+    link.note(version, of: name)
+    return .answers(copy)
+  }
+
+  /// Returns whether an entry answers a flight, and marks the entry if it is stale.
+  private func isAnswer(_ copy: Outcome, for flight: Flight) -> Bool {
+    let now = cache.time.now()
+    guard now >= copy.deadline else { return true }
+    // A flight that renews a value needs a newer one. A value that has to be looked up is none.
+    guard flight.previous?.deadline ?? .min == .min,
+      copy.allowsRenewal(within: cache.staleTime, at: now)
+    else { return false }
+    copy.isStale = true
+    return true
+  }
+
+  /// Records that callers have values of a key that are newer than those of the tier.
+  func goAhead(_ name: String, of time: Nanoseconds = .max) {
+    let now = cache.time.now()
+    link.withDebts { $0.goAhead(name, at: now, of: time) }
+  }
+
+  /// Returns a copy of an entry that serves as a fallback only; `nil` if callers were given a newer value.
+  private func fallback(_ entry: CacheEntry<Value>, _ name: String) -> ValueOutcome<Value>? {
+    let copy = cache.restored(entry, age: cache.age(of: entry))
+    copy.isOutdated = true
+    let isBehind = link.withDebts { $0.isBehind(name, storedAt: copy.storedAt) }
+    return isBehind ? nil : copy
+  }
+
+  /// Makes the entry of the tier the fallback of a flight: the value in memory is none unless the tier confirms it.
+  private func take(_ copy: ValueOutcome<Value>?, for flight: Flight) {
+    flight.note(readCopy: copy)
+    cache.dropUnconfirmed(flight, isRemoved: copy == nil)
+  }
+
+  /// Ends the flights whose fetches have failed in another process.
+  private func end(_ failed: [(item: Item, failure: SharedCache.Failure)]) async {
+    guard !failed.isEmpty else { return }
+    let copies = await fallbacks(for: failed.map(\.item))
+    for (item, failure) in failed {
+      finish(item.flight, with: self.failure(failure, of: item.flight, stored: copies[item.name]))
+    }
+  }
+
+  /// Looks for the entries that answer flights whose fetches have failed in another process.
+  ///
+  /// - Returns: The entries, of which there are none for removed keys.
+  private func fallbacks(for items: [Item]) async -> [String: Outcome] {
+    var wishes: [String: SharedCache.Wish] = [:]
+    for item in items {
+      var wish = newWish(of: item.flight)
+      wish.takesLease = false
+      wishes[item.name] = wish
+      item.watch.begin()
+    }
+    let findings = await look(for: wishes)
+    var copies: [String: Outcome] = [:]
+    for item in items {
+      let copy: ValueOutcome<Value>?
+      switch findings[item.name] {
+      case .entry(let entry, let age, let version):
+        copy = confirmed(entry, age: age, version, for: item)
+      case .missing(let previous), .busy(_, let previous, _), .granted(_, let previous):
+        copy = previous.flatMap { fallback($0, item.name) }
+      case .failedElsewhere: copy = nil
+      // Without an answer, the entry is the one that the engine had during the wait.
+      case nil:
+        copies[item.name] = item.flight.readCopy
+        continue
+      }
+      take(copy, for: item.flight)
+      copies[item.name] = copy
+    }
+    return copies
+  }
+
+  /// Returns a copy of a valid entry; `nil` if callers were given a newer value.
+  private func confirmed(
+    _ entry: CacheEntry<Value>,
+    age: Duration,
+    _ version: SharedCache.Version,
+    for item: Item
+  ) -> ValueOutcome<Value>? {
+    let (name, flight) = (item.name, item.flight)
+    if let known = link.version(of: name), version < known { return nil }
+    let verdict = cache.judge(entry, of: cache.key(of: flight), hash: flight.hash, name: name)
+    guard verdict != .cleared else { return nil }
+    let copy = cache.restored(entry, age: age)
+    return link.withDebts { $0.isBehind(name, storedAt: copy.storedAt) } ? nil : copy
+  }
+}
