@@ -83,6 +83,8 @@ struct `The table of failures` {
 
   /// A process and its servers.
   private struct World {
+    static let nearLease = Duration.milliseconds(1_600)
+
     let server: RedisServer
     var pair: Failover?
     let name: PointedSocket
@@ -99,9 +101,10 @@ struct `The table of failures` {
       try RedisShell.perform(["ACL SETUSER app on >secret ~* &* +@all"], on: server)
       let isUser = failure == .wrongPassword || failure == .missingRight
       let change: (inout RedisOptions) -> Void = { options in
-        options.nearLease = .milliseconds(400)
-        options.commandTimeout = .milliseconds(250)
-        options.eventTimeout = .milliseconds(500)
+        // A busy machine answers within these times.
+        options.nearLease = World.nearLease
+        options.commandTimeout = .seconds(1)
+        options.eventTimeout = .seconds(2)
         options.whileIsolated = rule
         if isUser { options.credentials = { RedisCredentials(user: "app", password: "secret") } }
       }
@@ -150,7 +153,7 @@ struct `The table of failures` {
         case (_, .connected) where failure.isBrief: engine.status.reconnections > count
         // Copies are no longer used.
         case (_, .isolated), (.missingRight, .degraded):
-          !failure.isBrief && (engine.status.trustAge ?? .zero) > .milliseconds(400)
+          !failure.isBrief && (engine.status.trustAge ?? .zero) > Self.nearLease
         default: false
         }
       }

@@ -91,7 +91,7 @@ struct `Large requests over a Redis server` {
     let slow = "slow" + String(repeating: "x", count: 300_000)
     let fetch: @Sendable (String) -> String = { $0 == "large" ? slow : "small" }
     let monitor = try await RedisMonitor(server)
-    let a = try await CacheNode(proxy.address, { $0.commandTimeout = .seconds(2) }, fetch: fetch)
+    let a = try await CacheNode(proxy.address, { $0.commandTimeout = .seconds(6) }, fetch: fetch)
     let b = try await CacheNode(server.address, fetch: fetch)
     await monitor.acknowledgements(2)
     proxy.hold(before: "slowx")

@@ -68,9 +68,8 @@ enum RedisShell {
 
   /// Sends a command.
   static func send(_ command: String, to descriptor: Int32) throws {
-    let bytes = Array("\(command)\r\n".utf8)
-    guard write(descriptor, bytes, bytes.count) == bytes.count else {
-      throw SystemError(call: "write")
+    guard send(Array("\(command)\r\n".utf8)[...], to: descriptor) else {
+      throw SystemError(call: "send")
     }
   }
 
