@@ -134,7 +134,7 @@ struct `Media and a disk that does not do as it should` {
   }
 
   @Test(.startsProcess)
-  func `a failure to decode without any disk is not remembered if everything was cleared meanwhile`()
+  func `a failure to decode without any disk is not remembered if all was cleared meanwhile`()
     async throws
   {
     let path = file.path
