@@ -33,13 +33,18 @@ struct `Events that are published at once` {
     var tasks: [Task<Void, any Error>] = []
     for text in texts {
       let before = node.engine.status.unconfirmedEvents
+      let hasEnded = Guarded(false)
       tasks.append(
         Task {
+          defer { hasEnded.withLock { $0 = true } }
           guard let occupied else { return try await node.publish(text) }
           try await occupied.publish(text, by: node)
         }
       )
-      await node.status { $0.unconfirmedEvents == before + 1 }
+      // Meanwhile its time, or that of an earlier one, can be over.
+      await node.status { status in
+        status.unconfirmedEvents == before + 1 || hasEnded.withLock { $0 }
+      }
     }
     return tasks
   }
