@@ -130,8 +130,6 @@ final class EngineCore: Sendable {
     var times = Tier.Times()
     times.lease = options.fetchLease
     times.retention = retention ?? options.retention
-    // Nodes that wait for the fetch may look as late as their commands may last.
-    times.failure = max(times.failure, options.commandTimeout)
     return state.withLock { state in
       let known = state.spaces[name] ?? []
       let names = TierNames(space: name, schema: schema)

@@ -126,7 +126,10 @@ struct `The table of failures` {
       case .away, .awayWithOrigin: server.kill()
       case .slow: server.suspend()
       case .full: try RedisShell.perform(["CONFIG SET maxmemory 1"], on: server)
-      case .readOnly: try pair?.exchangeRoles()
+      case .readOnly:
+        try pair.map { try RedisShell.perform(["REPLICAOF NO ONE"], on: $0.second) }
+        // It cannot load the data of its master, which would announce that everything has changed.
+        try RedisShell.perform(["REPLICAOF 127.0.0.1 1"], on: server)
       case .failover:
         await pair?.replicate()
         try pair?.exchangeRoles()

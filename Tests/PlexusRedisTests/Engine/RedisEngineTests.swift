@@ -31,6 +31,8 @@ struct `Caches over a Redis server` {
       options.nearLease = nearLease
       options.fetchLease = fetchLease
       engine = try RedisEngine(server.address, options: options)
+      var policy = policy
+      policy.storageTimeout = .seconds(120)
       gate.open()
       let (fetches, gate) = (fetches, gate)
       map = MultiplexerMap(

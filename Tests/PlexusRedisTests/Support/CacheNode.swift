@@ -12,7 +12,8 @@ struct CacheNode: Sendable {
   let errors = Log<String>()
   private let listening: Task<Void, Never>
 
-  /// Commands have a minute unless the options are changed: tests do not depend on how busy the machine is.
+  /// Commands have a minute unless the options are changed, and calls of the cacher have longer: tests do not depend on
+  /// how busy the machine is.
   init(
     _ address: RedisAddress,
     policy: CachePolicy = CachePolicy(),
@@ -26,6 +27,8 @@ struct CacheNode: Sendable {
     change(&options)
     engine = try RedisEngine(address, options: options)
     cacher = engine.cacher(String.self, space: "values", schema: "1")
+    var policy = policy
+    policy.storageTimeout = options.commandTimeout + .seconds(60)
     let (fetches, errors) = (fetches, errors)
     map = MultiplexerMap(
       id: "values",
