@@ -46,9 +46,12 @@ struct SharedNodeProgram {
   private init(_ settings: NodeSettings) throws {
     let folder = URL(filePath: settings.folder, directoryHint: .isDirectory)
     let origin = Origin(folder: folder, schema: settings.schema)
-    engine = try RedisEngine(settings.address, options: settings.options)
+    let options = settings.options
+    engine = try RedisEngine(settings.address, options: options)
     map = MultiplexerMap(
       id: "values",
+      // Commands end first.
+      policy: CachePolicy(storageTimeout: options.commandTimeout + .seconds(60)),
       cacher: engine.cacher(space: "values", schema: settings.schema)
     ) { _ in try await origin.fetch() }
     map.register()
