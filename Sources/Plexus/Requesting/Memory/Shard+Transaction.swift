@@ -43,7 +43,7 @@ extension Shard {
     }
   }
 
-  /// What is known of the value that an entry gets.
+  /// The way in which an entry gets a value, the cost of the value, and its name.
   @usableFromInline
   struct Arrival: Sendable {
     /// The way in which it has arrived; `nil` for a change of the value before.

@@ -1,7 +1,7 @@
-/// The work of flights with the shared tier: one look for all of them, and one fetch for those that need a value.
+/// The work of flights with the shared tier: one look for all of them, and one fetch for the rest.
 ///
-/// A flight of one key takes the same way as those of a fetch of several keys. Flights that wait for other processes look
-/// again together, and those of them that have to fetch do that together.
+/// A flight of one key takes the same way as the flights of a fetch of several keys. Flights that wait for other
+/// processes look again together, and the ones among them that have to fetch do that together.
 struct SharedFetching<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   /// Fetches the values of flights, as a part of a fetch of several keys if there is one.
   ///
