@@ -17,17 +17,16 @@ extension KeyedCache {
     guard key == key else { return }
     let lifetime = lifetime()
     // These calls run user code.
-    var arrival = Arrival(
-      .stored(by: OptimisticCommit.ids),
-      below: stack,
-      cost: stack?.base?.cost ?? cost(of: value),
-      name: storage?.name(of: key)
-    )
-    arrival.start = storage?.fetchStart
+    let cost = stack?.base?.cost ?? cost(of: value)
+    let name = storage?.name(of: key)
+    let start = storage?.fetchStart
     let tags = tagging?(key)
     let missing = change(hash, at: time.now()) { shard, transaction -> DraftStack<Value>? in
-      if shard.hasEdits, let missing = shard.missingDrafts(of: key, hash, arrival) {
-        return missing
+      var arrival = Arrival(below: stack, cost: cost, name: name)
+      arrival.start = start
+      if shard.hasEdits {
+        arrival.way = .stored(by: OptimisticCommit.ids)
+        if let missing = shard.missingDrafts(of: key, hash, arrival) { return missing }
       }
       let index = shard.place(of: key, hash: hash, tags: tags)
       if !shard[index].state.isAtRest {
@@ -41,7 +40,7 @@ extension KeyedCache {
       return nil
     }
     guard let missing else { return }
-    store(value, for: key, hash: hash, below: stacked(missing, on: value, arrival, of: key))
+    store(value, for: key, hash: hash, below: stacked(missing, on: value, cost: cost, of: key))
   }
 
   /// Answers the callers of flights with a value that was stored.
@@ -243,7 +242,7 @@ extension KeyedCache {
         clearMemory(of: entry, changed, tags: tags, limit: limit, &shard, &effects)
       }
       if changed != nil { shard.sweepEdits(&effects) }
-      if !old.isEmpty { effects.release((changed, old)) }
+      if changed != nil || !old.isEmpty { effects.release((changed, old)) }
       if shard.hasLives { shard.noteAllCleared(isSignedOut: false, &effects) }
     }
     effects.perform(in: self)

@@ -49,7 +49,7 @@ extension KeyedCache {
         with: outcome,
         countsFailure: countsFailure,
         isBulk: isBulk,
-        below: stacked(missing, on: value, arrival, of: key(of: flight))
+        below: stacked(missing, on: value, cost: arrival.cost, of: key(of: flight))
       )
     }
     let launched = transaction.performWithoutLaunching(in: self)
@@ -282,7 +282,7 @@ extension KeyedCache {
   func pass(
     _ outcome: Outcome,
     at index: Int,
-    _ arrival: Arrival,
+    _ arrival: borrowing Arrival,
     _ shard: inout Shard<Key, Value>,
     _ transaction: inout Transaction
   ) {

@@ -180,13 +180,13 @@ extension KeyedCache {
   func stacked(
     _ drafts: DraftStack<Value>,
     on base: Value,
-    _ arrival: Arrival,
+    cost: Int,
     of key: Key
   ) -> DraftStack<Value> {
     DraftStack(
       ids: drafts.ids,
       changes: drafts.changes,
-      base: .init(base, cost: arrival.cost),
+      base: .init(base, cost: cost),
       name: storage?.name(of: key),
       results: reapply(drafts.changes, to: base)
     )

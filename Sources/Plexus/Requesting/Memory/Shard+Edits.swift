@@ -44,7 +44,11 @@ extension Shard {
   /// Returns the drafts to reapply to a value that has arrived, unless that has been done.
   @usableFromInline
   @inline(never)
-  func missingDrafts(of key: Key, _ hash: UInt64, _ arrival: Arrival) -> DraftStack<Value>? {
+  func missingDrafts(
+    of key: Key,
+    _ hash: UInt64,
+    _ arrival: borrowing Arrival
+  ) -> DraftStack<Value>? {
     guard let extras, let way = arrival.way,
       let place = extras.edits.index(of: key, hash: hash)
     else { return nil }

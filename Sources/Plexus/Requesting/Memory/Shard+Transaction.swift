@@ -44,10 +44,12 @@ extension Shard {
   }
 
   /// The way in which an entry gets a value, the cost of the value, and its name.
+  ///
+  /// A copy would cost as much as all that follows from the value.
   @usableFromInline
-  struct Arrival: Sendable {
+  struct Arrival: ~Copyable, Sendable {
     /// The way in which it has arrived; `nil` for a change of the value before.
-    @usableFromInline let way: Edits.Arrival?
+    @usableFromInline var way: Edits.Arrival?
     /// The drafts that were reapplied to it, if there are any.
     @usableFromInline let stack: DraftStack<Value>?
     /// The cost of the visible value.
@@ -82,6 +84,7 @@ extension Shard {
   /// Replaces the value of an entry, below the drafts of its key; its state is changed next, and then
   /// ``KeyedCache/complete(_:_:_:_:)`` does what follows.
   @inlinable
+  @inline(__always)
   mutating func put(
     _ value: Value?,
     at index: Int,
@@ -93,6 +96,16 @@ extension Shard {
     if value != nil, hasEdits, let way = arrival.way {
       putBelowDrafts(index, way, &arrival, &transaction.effects)
     }
+  }
+
+  /// Begins the time to idle of a value that has arrived, marks it as unwritten, and makes room for it.
+  ///
+  /// Indices are invalid after this call.
+  @inlinable
+  mutating func keep(_ index: Int, _ arrival: borrowing Arrival, _ transaction: inout Transaction) {
+    if arrival.isUsed { extras?.idleTimes?.renew(index, at: transaction.now) }
+    noteUnwritten(index, arrival, &transaction.effects)
+    keep(index, cost: arrival.cost, &transaction)
   }
 }
 
@@ -118,16 +131,15 @@ extension KeyedCache {
   ///
   /// Indices are invalid after this call.
   @inlinable
+  @inline(__always)
   func complete(
     _ index: Int,
-    _ arrival: Arrival,
+    _ arrival: borrowing Arrival,
     _ shard: inout Shard<Key, Value>,
     _ transaction: inout Transaction
   ) {
-    if arrival.isUsed { shard.extras?.idleTimes?.renew(index, at: transaction.now) }
     end(index, next: arrival.next, &shard, &transaction)
-    shard.noteUnwritten(index, arrival, &transaction.effects)
-    shard.keep(index, cost: arrival.cost, &transaction)
+    if shard.extras != nil { shard.keep(index, arrival, &transaction) }
     guard let staleTimeToLive, transaction.value == nil else { return }
     shard.sweepStaleValues(
       at: transaction.now,
@@ -139,6 +151,7 @@ extension KeyedCache {
 
   /// Publishes the state after the end of a flight, and launches the next one.
   @inlinable
+  @inline(__always)
   func end(
     _ index: Int,
     next: Flight?,
@@ -151,6 +164,6 @@ extension KeyedCache {
       shard.launch(next, index, isBulk: transaction.isBulk, &transaction.effects)
     }
     shard.publish(index, &transaction.effects)
-    if next == nil { shard.removeIfEmpty(index, &transaction.effects) }
+    if next == nil, !shard.hasValue(index) { shard.removeIfEmpty(index, &transaction.effects) }
   }
 }

@@ -215,6 +215,7 @@ struct Shard<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   ///   - index: The index.
   /// - Returns: The old value, to be released with no lock held.
   @inlinable
+  @inline(__always)
   mutating func setValue(_ value: Value?, at index: Int) -> Value? {
     valueCount &+= (value == nil ? 0 : 1) &- (hasValue(index) ? 1 : 0)
     if value == nil, hasEdits { noteRemoval(of: index) }
@@ -356,7 +357,7 @@ struct Shard<Key: Hashable & Sendable, Value: Sendable>: Sendable {
 
   /// Marks a value as one that the cacher does not have, if there is a cacher.
   @inlinable
-  func noteUnwritten(_ index: Int, _ arrival: Arrival, _ effects: inout Effects) {
+  func noteUnwritten(_ index: Int, _ arrival: borrowing Arrival, _ effects: inout Effects) {
     guard let extras else { return }
     if let start = arrival.start { extras.pendingWrites?.setStart(start, at: index) }
     guard let name = arrival.name, let start = extras.pendingWrites?.start(at: index) else {
