@@ -5,7 +5,7 @@ public import Testing
 ///
 /// A time limit of a test does not end a task that waits for nothing, and counts the time for which a busy machine does
 /// something else. Therefore, tests hang if none of them has begun or ended for a minute in which the process was idle, or
-/// for five minutes.
+/// for five minutes. If gdb is there, it shows where the threads of the process and of its children wait.
 public final class HangWatch: Sendable {
   private struct State {
     var running: [Int: String] = [:]
@@ -65,8 +65,22 @@ public final class HangWatch: Sendable {
       let lines = names.map { "HANGS: \($0)\n" }.joined()
       FileHandle.standardError.write(Data(lines.utf8))
       fflush(nil)
+      showThreads()
       _exit(Self.exitStatus)
     }
+  }
+
+  /// Prints where the threads of the process and of its children wait.
+  private func showThreads() {
+    #if os(Linux)
+    let script = """
+      for process in $PPID $(pgrep -P $PPID | grep -vx $$); do
+        timeout 60 gdb -p $process -batch -ex 'thread apply all backtrace 16' 2>/dev/null |
+          grep -E '^(Thread|#)' | cut -c 1-160 | sed 's/^/WAITS: /' >&2
+      done
+      """
+    system(script)
+    #endif
   }
 
   /// The seconds for which the process has used a processor.
