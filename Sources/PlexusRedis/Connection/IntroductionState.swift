@@ -12,7 +12,9 @@ struct IntroductionState: Sendable {
   /// The password, which no error shows.
   private let secret: String
   /// The commands that are not answered yet.
-  private(set) var commands: ArraySlice<RedisCommand>
+  private var commands: ArraySlice<RedisCommand>
+  /// The checks that follow, and have not ended.
+  private var checks: ArraySlice<RestartCheckState>
 
   /// - Parameters:
   ///   - peer: The server that is expected.
@@ -21,14 +23,17 @@ struct IntroductionState: Sendable {
   ///   - name: The name of the client.
   ///   - database: The number of the database.
   ///   - setup: The commands that follow.
+  ///   - checks: The checks of the spaces, which follow at the end.
   init(
     to peer: Peer,
     at address: RedisAddress,
     _ credentials: RedisCredentials?,
     name: String,
     database: Int = 0,
-    setup: [RedisCommand] = []
+    setup: [RedisCommand] = [],
+    checks: [RestartCheckState] = []
   ) {
+    self.checks = checks[...]
     (self.peer, self.address) = (peer, address)
     secret = credentials?.password ?? ""
     var hello: [RedisCommand.Argument] = ["3"]
@@ -41,19 +46,31 @@ struct IntroductionState: Sendable {
     self.commands = (commands + setup)[...]
   }
 
+  /// The first command that is not answered; `nil` at the end.
+  var command: RedisCommand? { commands.first ?? checks.first?.command }
+
   /// Takes the reply to the first command that is not answered.
   ///
   /// - Returns: The reason why the connection cannot be used, if there is one.
   mutating func answer(_ reply: RESPValue) -> RedisConnectionError? {
-    guard let command = commands.popFirst() else {
-      return .unreachable(address: address, reason: "the server sent a reply to no command")
-    }
+    guard let command = commands.popFirst() else { return answerCheck(reply) }
     if case .error(let error) = reply {
       return .refused(address: address, error.hiding(secret))
     }
     if command.name == "HELLO" { return Self.failure(of: reply, from: peer, at: address) }
     guard reply.text == "OK" else { return Self.nonsense(command.name, at: address) }
     return nil
+  }
+
+  private mutating func answerCheck(_ reply: RESPValue) -> RedisConnectionError? {
+    guard let first = checks.indices.first else {
+      return .unreachable(address: address, reason: "the server sent a reply to no command")
+    }
+    let error = checks[first].answer(reply)
+    if error != nil || checks[first].command == nil { checks.removeFirst() }
+    guard let error else { return nil }
+    // The scripts of a space without rights are refused as well.
+    return error.kind == .permission ? nil : .refused(address: address, error)
   }
 
   /// The error of a reply that no server gives to a command.

@@ -81,7 +81,8 @@ struct ServerConnector {
       known,
       name: settings.name,
       database: isSentinel ? 0 : settings.database,
-      setup: settings.setup
+      setup: settings.setup,
+      checks: isSentinel ? [] : settings.checks()
     )
     try introduce(introduction, on: socket, address, &parser, deadline, isStopped)
     return Connected(socket: socket, parser: parser, address: address, expires: known?.expires)
@@ -184,7 +185,7 @@ struct ServerConnector {
     _ isStopped: () -> Bool
   ) throws(RedisConnectionError) {
     var introduction = introduction
-    while let command = introduction.commands.first {
+    while let command = introduction.command {
       let reply = try exchange(command, on: socket, address, &parser, deadline, isStopped)
       if let failure = introduction.answer(reply) { throw failure }
     }

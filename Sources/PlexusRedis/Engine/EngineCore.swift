@@ -27,6 +27,9 @@ final class EngineCore: Sendable {
       }
     }
 
+    /// The checks of the spaces for a new connection.
+    var checks: [RestartCheckState] { target.withLock { $0.core }?.checks ?? [] }
+
     func receive(_ event: RedisConnection.Event, on connection: Int) {
       let core = target.withLock { target in
         target.early?.append((event, connection))
@@ -87,6 +90,8 @@ final class EngineCore: Sendable {
     self.options = options
     var settings = try RedisConnection.Settings(address, options)
     let router = Router()
+    events = RedisEvents(settings.tracking, options)
+    settings.checks = { router.checks }
     var clearSettings = settings
     clearSettings.name += "-clears"
     let isClearing = options.clearReplicas > 0
@@ -96,9 +101,7 @@ final class EngineCore: Sendable {
     self.valueSettings = valueSettings
     gate = ByteGate(capacity: options.outboxBytes / 4)
     largeGate = ByteGate(capacity: 1, waitingLimit: options.outboxBytes)
-    settings.setup = [RedisCommand("CLIENT", ["TRACKING", "ON", "NOLOOP"])]
-    events = RedisEvents(settings, options)
-    connection = try RedisConnection(settings) { router.receive($0, on: 0) }
+    connection = try RedisConnection(settings.tracking) { router.receive($0, on: 0) }
     router.connect(to: self)
     if let sentinels = settings.sentinels {
       let new = try SentinelWatch(sentinels, settings) { [weak self] in self?.follow($0) }
@@ -231,6 +234,11 @@ final class EngineCore: Sendable {
       defer { group.cancelAll() }
       try await group.next()
     }
+  }
+
+  /// The checks of the spaces for a new connection.
+  private var checks: [RestartCheckState] {
+    state.withLock { $0.spaces.values.compactMap(\.first) }.map(\.tier.restartCheck)
   }
 
   private var failure: RedisConnectionError? { state.withLock { $0.health.failure } }
@@ -379,6 +387,13 @@ final class EngineCore: Sendable {
 }
 
 extension RedisConnection.Settings {
+  /// The settings of a connection that hears of changes.
+  fileprivate var tracking: Self {
+    var settings = self
+    settings.setup = [RedisCommand("CLIENT", ["TRACKING", "ON", "NOLOOP"])]
+    return settings
+  }
+
   /// - Throws: An error if the address or the name of the client is not valid.
   init(_ address: RedisAddress, _ options: RedisOptions) throws(RedisConnectionError) {
     self.init(address)

@@ -38,9 +38,14 @@ extension Tier {
     var results: [Result<RESPValue, any Error>] = []
     for start in stride(from: 0, to: parts.count, by: Self.windowSize) {
       let calls = parts[start...].prefix(Self.windowSize).map(makeCall)
-      results +=
-        isRemoval
-        ? await runRemoval(script, calls) : await script.run(calls, on: other ?? connection)
+      do {
+        try await checkRestart()
+        results +=
+          isRemoval
+          ? await runRemoval(script, calls) : await script.run(calls, on: other ?? connection)
+      } catch {
+        results += calls.map { _ in .failure(error) }
+      }
     }
     return Array(zip(parts, results))
   }

@@ -107,6 +107,7 @@ private struct EntryReading {
         guard marks.count == places.count + 2,
           marks[0].bytes?.elementsEqual(newest.text.utf8) == true,
           let latest = UInt64(marks[1]), latest >= newest.token,
+          latest / TierScripts.blockSize == newest.token / TierScripts.blockSize,
           latest <= TierScripts.largestNumber,
           let time = try replies[last].present()?.elements, time.count == 2,
           let seconds = time[0].integer, let microseconds = time[1].integer

@@ -61,6 +61,7 @@ extension Tier {
       keys: heads + [names.acknowledgements],
       arguments: knowledge + [.text(number.map { "\($0)" } ?? "")]
     )
+    try await checkRestart()
     let reply = try await runRemoval(TierScripts.removeAll, [call])[0].get()
     guard let epoch = note(reply) else { throw TierError.unexpectedReply }
     return epoch
@@ -93,6 +94,7 @@ extension Tier {
   ///
   /// - Returns: The mark that nodes acknowledge.
   func fence() async throws -> TierMark {
+    try await checkRestart()
     let reply = try await TierScripts.fence.run(
       on: connection,
       keys: heads + [names.acknowledgements, names.fence],
@@ -109,14 +111,15 @@ extension Tier {
   /// - Returns: The answer.
   /// - Throws: An error of the connection.
   func beat(acknowledging acknowledged: TierMark?, trust: Duration) async throws -> Beat {
+    try await checkRestart()
     let reply = try await TierScripts.beat.run(
       on: connection,
       keys: heads + [names.acknowledgements, names.nodes, names.fence],
       knowledge + [.text(node), milliseconds(trust), .text(acknowledged?.description ?? "")]
     )
     let mark = try change(reply)
-    guard let elements = reply.elements, elements.count == 4, let loss = elements[2].text,
-      let longest = elements[3].integer, longest >= 0
+    guard let elements = reply.elements, elements.count == 5, let loss = elements[2].text,
+      let longest = elements[3].integer, longest >= 0, token(elements[4]) != nil
     else { throw TierError.unexpectedReply }
     return Beat(mark: mark, loss: Self.loss(loss), longestTrust: .milliseconds(longest))
   }

@@ -82,6 +82,8 @@ final class Tier: Sendable {
 
   private let known: Locked<Knowledge>
   private let holders = Locked(LeaseHoldersState<ContinuousClock.Instant>())
+  /// Whether the server of the connection has been checked for a restart, with which each later connection begins.
+  let isChecked = Locked(false)
 
   /// - Parameters:
   ///   - space: The name of the space.
@@ -497,7 +499,7 @@ final class Tier: Sendable {
   /// Reads and records a token of the engine.
   ///
   /// - Returns: `nil` for a number that no engine gives. It would be sent back as one that an engine has at least.
-  private func token(_ value: RESPValue) -> UInt64? {
+  func token(_ value: RESPValue) -> UInt64? {
     guard let number = value.integer, (0...Int64(TierScripts.largestNumber)).contains(number) else {
       return nil
     }

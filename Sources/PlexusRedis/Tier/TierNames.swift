@@ -7,7 +7,7 @@ internal import PlexusSupport
 /// |---|---|---|
 /// | `{space}:2:epoch` | string | the epoch |
 /// | `{space}:2:tokens` | string | the number of tokens given out |
-/// | `{space}:2:schemas` | string | the longest trust of a node in ms, then `schema=time` for each schema: until then, it can have entries and leases |
+/// | `{space}:2:schemas` | string | the longest trust of a node in ms, `:from-to` for the tokens that were skipped after each restart, the last one first, then `schema=time` for each schema: until then, it can have entries and leases |
 /// | `{space}:2:e:schema:key` | hash | an entry: `e` epoch, `v` token, `t` time of the engine in ms, `d` payload, `o` token that outdates it |
 /// | `{space}:2:l:schema:key` | string | a lease: `epoch node:token`; it ends an hour before the key expires, unless it was renewed |
 /// | `{space}:2:f:schema:key` | hash | a fetch: `v` token and `d` payload of a failure, `l` token of a renewed lease and `u` its end in ms |
@@ -97,6 +97,14 @@ struct TierNames: Sendable, Hashable {
       let isSchema = schema.unicodeScalars.allSatisfy { $0 == "%" || isPlain($0) }
       return isSchema ? String(schema) : nil
     }
+  }
+
+  /// Reads the last token that was skipped after a restart, which is in front of the schemas of a space.
+  ///
+  /// - Returns: The token, which names the restart; `nil` for none.
+  static func lastRestart(in list: String) -> UInt64? {
+    let ranges = list.prefix { $0 != " " }.split(separator: ":").dropFirst()
+    return ranges.first?.split(separator: "-").last.flatMap { UInt64($0) }
   }
 
   /// Returns the space that a key of the engine belongs to.

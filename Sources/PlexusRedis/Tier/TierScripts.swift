@@ -2,13 +2,21 @@
 enum TierScripts {
   /// The largest number of an engine that is no damage: up to it, scripts count exactly.
   static let largestNumber: UInt64 = 1 << 53
+  /// The number of tokens in a block.
+  ///
+  /// Two tokens of one block are given out without a restart of the server in between.
+  static let blockSize: UInt64 = 1 << 24
+  /// The numbers of blocks that a restarted server skips: more than it can have lost.
+  ///
+  /// It is another one each time, since the history that was lost can have had a restart itself.
+  static let skips: ClosedRange<UInt64> = 2...4_096
 
   /// The functions that the scripts share.
   ///
   /// Scripts that use `current` have the epoch, the tokens and the schemas as their first three keys. A server without
   /// memory refuses the first change of a script if it needs memory, and none after a change that needs none. The scripts
   /// that remove something begin with such a change: unlike the flag `allow-oom`, this works with every version.
-  private static let common = """
+  static let common = """
     -- Runs a command on a key. A key to which another program has given another type is removed before.
     local function run(command, key, ...)
       local reply = redis.pcall(command, key, ...)
@@ -16,7 +24,7 @@ enum TierScripts {
       if string.find(reply.err, 'WRONGTYPE', 1, true) then redis.call('DEL', key) end
       return redis.call(command, key, ...)
     end
-    local largest = \(largestNumber)
+    local largest, block = \(largestNumber), \(blockSize)
     -- A number of another form or size is damage.
     local function number(text, limit)
       local number = tonumber(string.match(text or '', '^%d+$'))
@@ -43,18 +51,29 @@ enum TierScripts {
     end
     -- Permits the changes of a script that begins with it to a server without memory.
     local function free(key) run('HDEL', key, ' ') end
-    -- The longest trust of a node in ms, and the schemas with the times up to which they can have entries or leases.
+    -- The longest trust of a node in ms with the tokens that were skipped, and the schemas with the times up to which
+    -- they can have entries or leases.
     local schemas
     -- The epoch, the last token and the schemas. An engine that has lost one of them, or has less than the node knows,
-    -- gets a new epoch that is higher.
-    local function current(known, token, nonce)
+    -- gets a new epoch that is higher, and so does a change that asks for one.
+    local function current(known, token, nonce, raises)
       local values = redis.call('MGET', KEYS[1], KEYS[2], KEYS[3])
       local epoch = values[1]
       schemas = values[3]
       token = tonumber(token)
       latest = number(values[2], largest)
       local isLost = not number(string.match(schemas or '', '^%d+'), 1e15)
-      local isBehind = isLost or not latest or latest < token
+      local isBehind = isLost or not latest or latest < token or raises
+      if epoch == known and not isBehind and latest - latest % block ~= token - token % block then
+        -- A node that has a token of those that were skipped after a restart has more than the server had. The last of
+        -- them is no such token.
+        for from, to in string.gmatch(string.match(schemas, '^%S+'), ':(%d+)%-(%d+)') do
+          if token > tonumber(from) then
+            isBehind = token < tonumber(to)
+            break
+          end
+        end
+      end
       if epoch == known and epoch ~= '' and not isBehind then return epoch end
       local here, there = count(epoch), count(known)
       if isLost then
@@ -69,6 +88,12 @@ enum TierScripts {
       if isBehind or here == 0 or here < there or (here == there and epoch ~= known) then
         epoch = string.format('%.0f-%s', math.max(here, there) + 1, nonce)
         redis.call('SET', KEYS[1], epoch)
+        -- It does not matter any longer which tokens were lost. The last one names the restart.
+        local rest = string.gsub(schemas, '^(%d+):%d+%-(%d+)%S*', '%1:%2-%2')
+        if rest ~= schemas then
+          schemas = rest
+          redis.call('SET', KEYS[3], schemas)
+        end
       end
       return epoch
     end
@@ -77,7 +102,7 @@ enum TierScripts {
       local _, last = string.find(schemas, ' ' .. schema .. '=', 1, true)
       local till = last and number(string.match(schemas, '^%d+', last + 1), 1e15) or 0
       if till >= time + span then return end
-      local list = string.match(schemas, '^%d+')
+      local list = string.match(schemas, '^%S+')
       for name, till in string.gmatch(schemas, ' (%S+)=(%d+)') do
         if name ~= schema and (number(till, 1e15) or 0) >= time then list = list .. ' ' .. name .. '=' .. till end
       end
@@ -414,116 +439,7 @@ enum TierScripts {
         nextToken()
         return epoch
       end
-      epoch = string.format('%.0f-%s', count(epoch) + 1, ARGV[1])
-      redis.call('SET', KEYS[1], epoch)
-      return epoch
-      """
-  )
-
-  // MARK: - Nodes
-
-  /// KEYS: epoch, tokens, schemas, acknowledgements, fence.
-  ///
-  /// ARGV: nonce, known epoch and token.
-  ///
-  /// Every node ends the trust in its copies, which stay valid.
-  static let fence = RedisScript(
-    "clears",
-    common + """
-      free(KEYS[4])
-      local epoch = current(ARGV[2], ARGV[3], ARGV[1])
-      local token = nextToken()
-      redis.call('SET', KEYS[5], token)
-      return {epoch, token}
-      """
-  )
-
-  /// KEYS: epoch, tokens, schemas, acknowledgements, nodes, fence.
-  ///
-  /// ARGV: nonce, known epoch and token, node, ms of trust, the epoch and fence that it acknowledges or nothing.
-  ///
-  /// Returns the epoch, the fence, the name of the last loss of registrations, and the longest trust of a node.
-  static let beat = RedisScript(
-    "heartbeats",
-    common + """
-      free(KEYS[4])
-      local epoch = current(ARGV[2], ARGV[3], ARGV[1])
-      local longest = number(string.match(schemas, '^%d+'), 1e15)
-      local loss = lastLoss(KEYS[5], KEYS[4], longest == 0, ARGV[1])
-      if longest < tonumber(ARGV[5]) then
-        longest = ARGV[5]
-        redis.call('SET', KEYS[3], (string.gsub(schemas, '^%d+', longest)))
-      end
-      local fence = lastFence(KEYS[6])
-      -- At the end: a change of these keys ends their tracking, which nodes need only while they wait for others.
-      redis.call('ZADD', KEYS[5], ARGV[5], ARGV[4])
-      redis.call('HSET', KEYS[4], ARGV[4], ARGV[1] .. ' ' .. ARGV[6])
-      return {epoch, fence, loss, longest}
-      """
-  )
-
-  /// KEYS: acknowledgements, nodes, fence.
-  ///
-  /// ARGV: nonce, epoch and fence.
-  ///
-  /// A fence that was lost is set again. Returns the name of the last loss of registrations, then for each node that has not
-  /// acknowledged the epoch and the fence its name, ms of its trust, and the nonce of its last heartbeat. No time of the
-  /// engine is involved: its clock can be set.
-  static let laggards = RedisScript(
-    "clears",
-    common + """
-      free(KEYS[1])
-      local report = {lastLoss(KEYS[2], KEYS[1], false, ARGV[1])}
-      if lastFence(KEYS[3]) < tonumber(ARGV[3]) then redis.call('SET', KEYS[3], ARGV[3]) end
-      local nodes = run('ZRANGEBYSCORE', KEYS[2], 0, '+inf', 'WITHSCORES')
-      for index = 1, #nodes, 2 do
-        local beat = run('HGET', KEYS[1], nodes[index]) or ''
-        local epoch, fence = string.match(beat, ' ([^ ]+) (%d+)$')
-        local hasPassed = epoch
-          and (count(epoch) > count(ARGV[2]) or epoch == ARGV[2] and tonumber(fence) >= tonumber(ARGV[3]))
-        if not hasPassed then
-          report[#report + 1] = nodes[index]
-          report[#report + 1] = number(nodes[index + 1], 1e15) or 0
-          report[#report + 1] = string.match(beat, '^%S*')
-        end
-      end
-      return report
-      """
-  )
-
-  /// KEYS: acknowledgements, nodes.
-  ///
-  /// ARGV: the names of nodes, each with the nonce of its last heartbeat.
-  ///
-  /// Removes the registrations of nodes without a later heartbeat. The node without a name is the last loss of
-  /// registrations.
-  static let forget = RedisScript(
-    "the end of registrations",
-    common + """
-      for index = 1, #ARGV, 2 do
-        local node, beat = ARGV[index], ARGV[index + 1]
-        if string.match(run('HGET', KEYS[1], node) or '', '^%S*') == beat then
-          if node == '' then
-            run('HSET', KEYS[1], '', '0')
-          else
-            run('ZREM', KEYS[2], node)
-            run('HDEL', KEYS[1], node)
-          end
-        end
-      end
-      return 1
-      """
-  )
-
-  /// KEYS: acknowledgements, nodes.
-  ///
-  /// ARGV: node.
-  static let leave = RedisScript(
-    "the end of registrations",
-    common + """
-      run('ZREM', KEYS[2], ARGV[1])
-      run('HDEL', KEYS[1], ARGV[1])
-      return 1
+      return current(epoch, 0, ARGV[1], true)
       """
   )
 }

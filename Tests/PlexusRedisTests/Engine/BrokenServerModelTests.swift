@@ -10,16 +10,21 @@ import Testing
 struct `A server that breaks its protocol` {
   /// A command by its purpose.
   enum Purpose: String, CaseIterable, Sendable {
-    case hmget, mget, time, load, look, fill, release, renew, beat, fence, laggards, remove,
-      removeAll
+    case get, hmget, mget, time, load, sign, restart, look, fill, release, renew, beat, fence
+    case laggards, remove, removeAll
 
     init?(_ command: AnsweringServer.Command) {
       switch command.words[0] {
+      case "GET": self = .get
       case "HMGET": self = .hmget
       case "MGET": self = .mget
       case "TIME": self = .time
       case "SCRIPT": self = .load
       case "EVAL", "EVALSHA":
+        if command.words[1].wholeMatch(of: /return '[0-9a-f]{40}'/) != nil {
+          self = .sign
+          return
+        }
         guard let purpose = Self.scripts[command.words[1]] else { return nil }
         self = purpose
       default: return nil
@@ -31,12 +36,14 @@ struct `A server that breaks its protocol` {
       TierScripts.release.source: .release, TierScripts.renew.source: .renew,
       TierScripts.beat.source: .beat, TierScripts.fence.source: .fence,
       TierScripts.laggards.source: .laggards, TierScripts.remove.source: .remove,
-      TierScripts.removeAll.source: .removeAll,
+      TierScripts.removeAll.source: .removeAll, TierScripts.restart.source: .restart,
     ]
 
     /// The reply of a server without entries.
     var usual: String {
       switch self {
+      case .get: "_\r\n"
+      case .sign, .restart: "+0\r\n"
       case .hmget: "*5\r\n" + String(repeating: "_\r\n", count: 5)
       case .mget: "*2\r\n$3\r\n1-a\r\n$1\r\n1\r\n"
       case .time: "*2\r\n$4\r\n1000\r\n$1\r\n0\r\n"
@@ -45,7 +52,7 @@ struct `A server that breaks its protocol` {
       case .fill: "+stored\r\n"
       case .release: ":1\r\n"
       case .renew: "*0\r\n"
-      case .beat: "*4\r\n$3\r\n1-a\r\n:1\r\n+0\r\n:2000\r\n"
+      case .beat: "*5\r\n$3\r\n1-a\r\n:1\r\n+0\r\n:2000\r\n:1\r\n"
       case .fence, .remove: "*2\r\n$3\r\n1-a\r\n:1\r\n"
       case .laggards: "*1\r\n+0\r\n"
       case .removeAll: "$3\r\n2-b\r\n"
@@ -101,7 +108,10 @@ struct `A server that breaks its protocol` {
     "*2\r\n$3\r\n1-a\r\n*3\r\n+granted\r\n:-5\r\n_", "*2\r\n$3\r\n1-a\r\n*3\r\n+granted\r\n+x\r\n_",
     "*2\r\n$3\r\n1-a\r\n*5\r\n+busy\r\n:1\r\n:0\r\n_\r\n:0",
     "*2\r\n$3\r\n1-a\r\n*5\r\n+busy\r\n:1\r\n:-9223372036854775808\r\n_\r\n:0",
-    "*2\r\n$3\r\n1-a\r\n*5\r\n+busy\r\n:1\r\n:1\r\n_\r\n:-1", "*4\r\n$3\r\n1-a\r\n:1\r\n_\r\n:-1",
+    "*2\r\n$3\r\n1-a\r\n*5\r\n+busy\r\n:1\r\n:1\r\n_\r\n:-1",
+    "*5\r\n$3\r\n1-a\r\n:1\r\n_\r\n:-1\r\n:1",
+    "*5\r\n$3\r\n1-a\r\n:1\r\n+0\r\n:2000\r\n:-1", "+5:1-x:- 1=9",
+    "+5:-:1-18446744073709551616 1=9",
     "+0 a=1 b", "+0" + String(repeating: " a=1", count: 100_000),
     "*2\r\n$3\r\n1-a\r\n$9\r\n1 1 {\"a\":", "*2\r\n$3\r\n1-a\r\n$5\r\n1 1 2",
     "*2\r\n$3\r\n1-a\r\n$3\r\n 1 ", "*2\r\n$22\r\n18446744073709551615-a\r\n:9223372036854775807",
@@ -224,7 +234,7 @@ struct `A server that breaks its protocol` {
       if purpose == .renew { renewals.append(()) }
       guard purpose == .beat else { return nil }
       beats.append(())
-      return "*4\r\n$3\r\n1-a\r\n:\(beats.count)\r\n+0\r\n:2000\r\n"
+      return "*5\r\n$3\r\n1-a\r\n:\(beats.count)\r\n+0\r\n:2000\r\n:1\r\n"
     }
     let engine = try await connected(to: server)
     let gate = Gate()

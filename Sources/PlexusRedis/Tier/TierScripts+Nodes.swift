@@ -1,0 +1,143 @@
+extension TierScripts {
+  // MARK: - Restarts
+
+  /// KEYS: epoch, tokens, schemas, acknowledgements.
+  ///
+  /// ARGV: nonce, known epoch and token, the number of blocks to skip.
+  ///
+  /// A server that has restarted may have lost tokens that nodes know. It skips them, so that they are not given to other
+  /// nodes, and notes which ones. Of many restarts without a new epoch, the oldest ones are not told apart.
+  ///
+  /// Returns the last token that was skipped, which names the restart.
+  static let restart = RedisScript(
+    "notes of a restart",
+    common + """
+      free(KEYS[4])
+      current(ARGV[2], ARGV[3], ARGV[1])
+      local last = string.match(schemas, '^%d+:%d+%-(%d+)')
+      -- A new space has lost nothing, and neither has one without a token since the last restart.
+      if schemas == '0' or latest == tonumber(last) then return last or '0' end
+      local from = latest
+      latest = math.min(from - from % block + ARGV[4] * block, math.ceil((from + largest) / 2))
+      local ranges = string.format(':%.0f-%.0f', from, latest)
+      local rangeCount = 1
+      for range in string.gmatch(string.match(schemas, '^%S+'), ':%d+%-%d+') do
+        rangeCount = rangeCount + 1
+        if rangeCount <= 16 then ranges = ranges .. range end
+      end
+      if rangeCount > 16 then ranges = string.gsub(ranges, ':%d+(%-%d+)$', ':0%1') end
+      schemas = string.gsub(schemas, '^(%d+)%S*', '%1' .. ranges)
+      redis.call('SET', KEYS[2], string.format('%.0f', latest))
+      redis.call('SET', KEYS[3], schemas)
+      return string.format('%.0f', latest)
+      """
+  )
+
+  // MARK: - Nodes
+
+  /// KEYS: epoch, tokens, schemas, acknowledgements, fence.
+  ///
+  /// ARGV: nonce, known epoch and token.
+  ///
+  /// Every node ends the trust in its copies, which stay valid.
+  static let fence = RedisScript(
+    "clears",
+    common + """
+      free(KEYS[4])
+      local epoch = current(ARGV[2], ARGV[3], ARGV[1])
+      local token = nextToken()
+      redis.call('SET', KEYS[5], token)
+      return {epoch, token}
+      """
+  )
+
+  /// KEYS: epoch, tokens, schemas, acknowledgements, nodes, fence.
+  ///
+  /// ARGV: nonce, known epoch and token, node, ms of trust, the epoch and fence that it acknowledges or nothing.
+  ///
+  /// Returns the epoch, the fence, the name of the last loss of registrations, the longest trust of a node, and the last
+  /// token: a node that hears of a removal knows of it afterwards.
+  static let beat = RedisScript(
+    "heartbeats",
+    common + """
+      free(KEYS[4])
+      local epoch = current(ARGV[2], ARGV[3], ARGV[1])
+      local longest = number(string.match(schemas, '^%d+'), 1e15)
+      local loss = lastLoss(KEYS[5], KEYS[4], longest == 0, ARGV[1])
+      if longest < tonumber(ARGV[5]) then
+        longest = ARGV[5]
+        redis.call('SET', KEYS[3], (string.gsub(schemas, '^%d+', longest)))
+      end
+      local fence = lastFence(KEYS[6])
+      -- At the end: a change of these keys ends their tracking, which nodes need only while they wait for others.
+      redis.call('ZADD', KEYS[5], ARGV[5], ARGV[4])
+      redis.call('HSET', KEYS[4], ARGV[4], ARGV[1] .. ' ' .. ARGV[6])
+      return {epoch, fence, loss, longest, latest}
+      """
+  )
+
+  /// KEYS: acknowledgements, nodes, fence.
+  ///
+  /// ARGV: nonce, epoch and fence.
+  ///
+  /// A fence that was lost is set again. Returns the name of the last loss of registrations, then for each node that has not
+  /// acknowledged the epoch and the fence its name, ms of its trust, and the nonce of its last heartbeat. No time of the
+  /// engine is involved: its clock can be set.
+  static let laggards = RedisScript(
+    "clears",
+    common + """
+      free(KEYS[1])
+      local report = {lastLoss(KEYS[2], KEYS[1], false, ARGV[1])}
+      if lastFence(KEYS[3]) < tonumber(ARGV[3]) then redis.call('SET', KEYS[3], ARGV[3]) end
+      local nodes = run('ZRANGEBYSCORE', KEYS[2], 0, '+inf', 'WITHSCORES')
+      for index = 1, #nodes, 2 do
+        local beat = run('HGET', KEYS[1], nodes[index]) or ''
+        local epoch, fence = string.match(beat, ' ([^ ]+) (%d+)$')
+        local hasPassed = epoch
+          and (count(epoch) > count(ARGV[2]) or epoch == ARGV[2] and tonumber(fence) >= tonumber(ARGV[3]))
+        if not hasPassed then
+          report[#report + 1] = nodes[index]
+          report[#report + 1] = number(nodes[index + 1], 1e15) or 0
+          report[#report + 1] = string.match(beat, '^%S*')
+        end
+      end
+      return report
+      """
+  )
+
+  /// KEYS: acknowledgements, nodes.
+  ///
+  /// ARGV: the names of nodes, each with the nonce of its last heartbeat.
+  ///
+  /// Removes the registrations of nodes without a later heartbeat. The node without a name is the last loss of
+  /// registrations.
+  static let forget = RedisScript(
+    "the end of registrations",
+    common + """
+      for index = 1, #ARGV, 2 do
+        local node, beat = ARGV[index], ARGV[index + 1]
+        if string.match(run('HGET', KEYS[1], node) or '', '^%S*') == beat then
+          if node == '' then
+            run('HSET', KEYS[1], '', '0')
+          else
+            run('ZREM', KEYS[2], node)
+            run('HDEL', KEYS[1], node)
+          end
+        end
+      end
+      return 1
+      """
+  )
+
+  /// KEYS: acknowledgements, nodes.
+  ///
+  /// ARGV: node.
+  static let leave = RedisScript(
+    "the end of registrations",
+    common + """
+      run('ZREM', KEYS[2], ARGV[1])
+      run('HDEL', KEYS[1], ARGV[1])
+      return 1
+      """
+  )
+}

@@ -1,0 +1,223 @@
+import Foundation
+import Plexus
+import PlexusRedis
+import TestSupport
+import Testing
+
+@Suite(
+  .fewAtOnce,
+  .enabled(if: RedisServer.executable != nil, "redis-server or valkey-server is not installed")
+)
+struct `Caches over a server that restarts while other processes continue` {
+  /// A process that is cut off, and another one, over one server.
+  private struct World {
+    let server: RedisServer
+    let name: PointedSocket
+    let origin = Guarded("1")
+    let proxy: RedisProxy
+    let node: CacheNode
+    let other: CacheNode
+
+    init(_ server: RedisServer? = nil) async throws {
+      let server = try server ?? RedisServer()
+      self.server = server
+      await RedisShell.waitUntilReady(server)
+      name = try PointedSocket(to: server)
+      proxy = try RedisProxy(server)
+      let fetch: @Sendable (String) -> String = { [origin] _ in origin.withLock { $0 } }
+      node = try await CacheNode(proxy.address, fetch: fetch)
+      other = try await CacheNode(name.address, fetch: fetch)
+    }
+
+    /// Starts another process.
+    func newcomer() async throws -> CacheNode {
+      try await CacheNode(name.address) { [origin] _ in origin.withLock { $0 } }
+    }
+
+    /// Restarts the server with what it has saved, while the first process is cut off.
+    func restart() async throws {
+      try await restart(reaching: [other])
+    }
+
+    func restart(reaching others: [CacheNode]) async throws {
+      proxy.refuse()
+      server.kill()
+      for node in [node] + others {
+        for await health in node.engine.health() { if case .isolated = health { break } }
+      }
+      try server.start()
+      await RedisShell.waitUntilReady(server)
+      for other in others { try await isConnected(other) }
+    }
+
+    /// Lets the first process reach the server.
+    func reconnect() async throws {
+      proxy.endRefusal()
+      try await isConnected(node)
+    }
+
+    func isConnected(_ node: CacheNode) async throws {
+      for await health in node.engine.health() where health == .connected { return }
+    }
+
+    /// Lets a process draw more tokens than were lost.
+    func draw(_ count: Int = 40, by node: CacheNode) async throws {
+      for number in 0..<count { _ = try await node.map.request("new \(number)") }
+    }
+
+    var epoch: String {
+      get throws { try RedisShell.reply("GET {values}:2:epoch", on: server) }
+    }
+
+    func end() async throws {
+      for node in [node, other] { try await node.close() }
+    }
+  }
+
+  /// A change that an old snapshot does not have.
+  enum Change: CaseIterable, Sendable {
+    case clear, clearOfTag, refresh, store
+
+    fileprivate func make(by node: CacheNode) async throws {
+      switch self {
+      case .clear: try await node.map.clear("k")
+      case .clearOfTag: try await node.map.clear(tags: ["k"])
+      case .refresh: _ = try await node.map.refresh("k").request("k")
+      case .store:
+        try await node.map.clear("k")
+        _ = try await node.map.request("k")
+      }
+    }
+  }
+
+  @Test(arguments: Change.allCases, [false, true])
+  func `D9: a change is not undone by an old snapshot, however many tokens others draw after it`(
+    change: Change,
+    isNew: Bool
+  ) async throws {
+    let world = try await World()
+    #expect(try await world.node.map.request("k") == "1")
+    try RedisShell.perform(["SAVE"], on: world.server)
+    world.origin.withLock { $0 = "2" }
+    for _ in 0..<3 { try await change.make(by: world.node) }
+    try await world.restart()
+    let other = isNew ? try await world.newcomer() : world.other
+    try await world.draw(by: other)
+    try await world.reconnect()
+    for _ in 0..<3 { #expect(try await world.node.map.request("k") == "2") }
+    // It can have used its copy: now it has asked the server.
+    _ = try await world.node.map.request("unknown")
+    #expect(try await other.map.request("k") == "2")
+    if isNew { try await other.close() }
+    try await world.end()
+  }
+
+  @Test func `D9: a process that has heard of a clear keeps it from being undone`() async throws {
+    let world = try await World()
+    #expect(try await world.node.map.request("k") == "1")
+    try RedisShell.perform(["SAVE"], on: world.server)
+    world.origin.withLock { $0 = "2" }
+    // The process that clears does not survive.
+    for _ in 0..<3 { try await world.other.map.clear("k") }
+    try await world.other.repository.clear(tags: ["x"], .everywhere)
+    try await world.other.close()
+    try await world.restart(reaching: [])
+    try await world.draw(by: try await world.newcomer())
+    try await world.reconnect()
+    #expect(try await world.node.map.request("k") == "2")
+    try await world.node.close()
+  }
+
+  @Test func `D9: a change is not undone although the history that was lost had a restart itself`()
+    async throws
+  {
+    let world = try await World()
+    #expect(try await world.node.map.request("k") == "1")
+    try RedisShell.perform(["SAVE"], on: world.server)
+    let dump = world.server.folder.appending(path: "dump.rdb")
+    let snapshot = try Data(contentsOf: dump)
+    try await world.draw(by: world.other)
+    try RedisShell.perform(["SAVE"], on: world.server)
+    try await world.restart()
+    try await world.reconnect()
+    world.origin.withLock { $0 = "2" }
+    for _ in 0..<3 { try await world.node.map.clear("k") }
+    try await world.other.close()
+    try snapshot.write(to: dump)
+    try await world.restart(reaching: [])
+    try await world.draw(100, by: try await world.newcomer())
+    try await world.reconnect()
+    #expect(try await world.node.map.request("k") == "2")
+    try await world.node.close()
+  }
+
+  @Test func `a restart that loses nothing empties no cache`() async throws {
+    let world = try await World()
+    for round in 1...3 {
+      #expect(try await world.node.map.request("k") == "1")
+      try await world.node.map.clear("\(round)")
+      let epoch = try world.epoch
+      try RedisShell.perform(["SAVE"], on: world.server)
+      try await world.restart()
+      try await world.draw(by: world.other)
+      try await world.reconnect()
+      #expect(try await world.node.map.request("k") == "1")
+      try await world.node.map.clear("a")
+      #expect(try world.epoch == epoch)
+    }
+    #expect(world.node.fetchCount == 1)
+    try await world.end()
+  }
+
+  @Test func `a server that forgets its scripts empties no cache`() async throws {
+    let world = try await World()
+    #expect(try await world.node.map.request("k") == "1")
+    let epoch = try world.epoch
+    for _ in 0..<10 {
+      try RedisShell.perform(["SCRIPT FLUSH"], on: world.server)
+      let newcomer = try await world.newcomer()
+      #expect(try await newcomer.map.request("k") == "1")
+      try await newcomer.map.clear("other")
+      try await newcomer.close()
+    }
+    #expect(try await world.node.map.request("k") == "1")
+    try await world.node.map.clear("other")
+    #expect(try world.epoch == epoch)
+    try await world.end()
+  }
+
+  @Test func `D9: a clear is not undone by a server that was the master before`() async throws {
+    let pair = try await Failover()
+    let origin = Guarded("1")
+    func process(_ address: RedisAddress) async throws -> CacheNode {
+      try await CacheNode(address) { _ in origin.withLock { $0 } }
+    }
+    let early = try await process(pair.first.address)
+    #expect(try await early.map.request("k") == "1")
+    // The second server becomes the master, and the first one has its data.
+    await pair.replicate()
+    try pair.exchangeRoles()
+    let name = try PointedSocket(to: pair.second)
+    let survivor = try await process(name.address)
+    #expect(try await survivor.map.request("k") == "1")
+    try await survivor.map.clear("other")
+    await Failover.poll { [pair] in
+      func tokens(_ server: RedisServer) -> String? {
+        try? RedisShell.reply("GET {values}:2:tokens", on: server)
+      }
+      return tokens(pair.first) == tokens(pair.second)
+    }
+    // What follows does not reach the first server, which becomes the master again.
+    try RedisShell.perform(["REPLICAOF NO ONE"], on: pair.first)
+    origin.withLock { $0 = "2" }
+    for _ in 0..<3 { try await survivor.map.clear("k") }
+    pair.second.kill()
+    for await health in survivor.engine.health() { if case .isolated = health { break } }
+    let newcomer = try await process(pair.first.address)
+    for number in 0..<40 { _ = try await newcomer.map.request("new \(number)") }
+    try name.point(to: pair.first)
+    for await health in survivor.engine.health() where health == .connected { break }
+    #expect(try await survivor.map.request("k") == "2")
+    for node in [early, survivor, newcomer] { try await node.close() }
+  }
+}
