@@ -170,16 +170,17 @@ struct `The readers of events` {
     let reader = reader(link, pace: .milliseconds(5))
     try await publish(0..<8, by: sender)
     try await handle(3, of: reader, link)
-    // Read together with three others.
     let current = try #require(try await nextMessage(of: reader))
     #expect(current.message.id == "3")
+    // The first three are not pending once their acknowledgements have arrived. How many are read together, or ahead,
+    // depends on the machine.
     let script = """
       EVAL "local key = '{topic}:stream' \
       local pending = redis.call('XPENDING', key, 'group', '-', '+', 10) \
-      if #pending == 4 then \(removal) end return #pending" 0
+      if #pending < 2 or pending[1][1] ~= '\(current.position)' then return 0 end \
+      \(removal) return 1" 0
       """
-    // The first three are not pending once their acknowledgements have arrived.
-    await wait { [server] in (try? RedisShell.run(script, on: server)) == ":4\r\n" }
+    await wait { [server] in (try? RedisShell.run(script, on: server)) == ":1\r\n" }
     let monitor = try await RedisMonitor(server)
     await monitor.commands(4, with: "\"XPENDING\"", "\"\(current.position)\"")
     try await link.acknowledge(current.position, of: "topic", group: "group")
