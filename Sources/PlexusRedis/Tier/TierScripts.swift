@@ -65,8 +65,8 @@ enum TierScripts {
       local isLost = not number(string.match(schemas or '', '^%d+'), 1e15)
       local isBehind = isLost or not latest or latest < token or raises
       if epoch == known and not isBehind and latest - latest % block ~= token - token % block then
-        -- A node that has a token of those that were skipped after a restart has more than the server had. The last of
-        -- them is no such token.
+        -- A node whose token was skipped after a restart has seen more than the server had. The last token that was
+        -- skipped shows nothing: the server gives it out itself, as the name of the restart.
         for from, to in string.gmatch(string.match(schemas, '^%S+'), ':(%d+)%-(%d+)') do
           if token > tonumber(from) then
             isBehind = token < tonumber(to)

@@ -36,7 +36,7 @@ struct `Encrypted connections` {
   func `carry values, small and large`(host: String) async throws {
     let server = try TLSServer()
     let engine = try engine(.tls(host: host, port: server.port, ca: server.authority))
-    for await health in engine.health() where health == .connected { break }
+    await engine.becomesConnected()
     let cacher = engine.cacher(String.self, space: "values", schema: "1")
     let large = String(repeating: "large ", count: 1_000_000)
     try await cacher.store(["large": CacheEntry(value: large, storedAt: .zero)])
@@ -57,11 +57,11 @@ struct `Encrypted connections` {
   @Test func `come back after the server`() async throws {
     let server = try TLSServer()
     let engine = try engine(.tls(host: "localhost", port: server.port, ca: server.authority))
-    for await health in engine.health() where health == .connected { break }
+    await engine.becomesConnected()
     server.server.kill()
-    for await health in engine.health() { if case .isolated = health { break } }
+    await engine.becomesIsolated()
     try server.server.start()
-    for await health in engine.health() where health == .connected { break }
+    await engine.becomesConnected()
     #expect(engine.status.caches.health == .connected)
     try await engine.close()
   }

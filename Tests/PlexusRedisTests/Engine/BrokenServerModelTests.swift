@@ -86,7 +86,7 @@ struct `A server that breaks its protocol` {
     options.commandTimeout = .seconds(60)
     change(&options)
     let engine = try RedisEngine(server.address, options: options)
-    for await health in engine.health() where health == .connected { break }
+    await engine.becomesConnected()
     return engine
   }
 

@@ -33,7 +33,7 @@ struct `Caches whose keys another program has changed` {
       observation = Task {
         for await event in events { if case .cacherFailed = event { errors.append("\(event)") } }
       }
-      for await health in engine.health() where health == .connected { break }
+      await engine.becomesConnected()
     }
 
     /// Keys have tags by their first letters.

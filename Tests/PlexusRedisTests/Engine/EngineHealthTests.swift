@@ -46,7 +46,7 @@ struct `The health of an engine` {
     #expect(error?.kind == .permission)
     #expect(engine.status.errors[.permission, default: 0] > 0)
     try RedisShell.perform(["ACL SETUSER app +zadd"], on: server)
-    for await health in engine.health() where health == .connected { break }
+    await engine.becomesConnected()
     #expect(try await cacher.entry(forKey: "k") == nil)
     try await engine.close()
   }
@@ -84,7 +84,7 @@ struct `The health of an engine` {
     let recovery = Task {
       while !Task.isCancelled { try? await cacher.store(["k": Self.entry]) }
     }
-    for await health in engine.health() where health == .connected { break }
+    await engine.becomesConnected()
     recovery.cancel()
     try await engine.close()
   }

@@ -33,7 +33,7 @@ struct `Caches over a full server` {
     let map = MultiplexerMap<String, String>(id: "m", cacher: cacher, tagging: Self.tags) {
       [origin] _ in origin.withLock { $0 }
     }
-    for await health in engine.health() where health == .connected { break }
+    await engine.becomesConnected()
     return (engine, map)
   }
 

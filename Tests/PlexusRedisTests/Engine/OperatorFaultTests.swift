@@ -31,7 +31,7 @@ struct `Caches over a server whose operator interferes` {
         origin.withLock { $0 }
       }
       map.register(in: repository)
-      for await health in engine.health() where health == .connected { break }
+      await engine.becomesConnected()
     }
 
     @Sendable

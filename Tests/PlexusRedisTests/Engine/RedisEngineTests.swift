@@ -45,17 +45,13 @@ struct `Caches over a Redis server` {
         try await gate.wait()
         return try fetch(key)
       }
-      try await connected()
+      await engine.becomesConnected()
     }
 
     /// Keys have tags by their first letters.
     @Sendable
     private static func tags(of key: String) -> [CacheTag] {
       [CacheTag(String(key.prefix(1)))]
-    }
-
-    func connected() async throws {
-      for await health in engine.health() where health == .connected { return }
     }
 
     var fetchCount: Int { fetches.count }
@@ -70,7 +66,7 @@ struct `Caches over a Redis server` {
     options.commandTimeout = .seconds(60)
     options.fetchLease = fetchLease
     let engine = try RedisEngine(server.address, options: options)
-    for await health in engine.health() where health == .connected { break }
+    await engine.becomesConnected()
     return engine
   }
 
@@ -228,12 +224,12 @@ struct `Caches over a Redis server` {
     try await a.map.clear("k")
     try await a.map.clear(tags: ["a"])
     server.kill()
-    for await health in a.engine.health() { if case .isolated = health { break } }
+    await a.engine.becomesIsolated()
     try server.start()
-    try await a.connected()
+    await a.engine.becomesConnected()
     // Whatever the node hears first, it does not go back.
     for key in ["k", "a1"] { #expect(try await a.map.request(key) == "2") }
-    for await health in b.engine.health() where health == .connected { break }
+    await b.engine.becomesConnected()
     for key in ["k", "a1"] { #expect(try await b.map.request(key) == "2") }
   }
 
@@ -263,10 +259,10 @@ struct `Caches over a Redis server` {
     #expect(try await renewal.value == "2")
     #expect(try await node.map.request("k") == "2")
     server.kill()
-    for await health in node.engine.health() { if case .isolated = health { break } }
+    await node.engine.becomesIsolated()
     try server.start()
     await RedisShell.waitUntilReady(server)
-    try await node.connected()
+    await node.engine.becomesConnected()
     // With the reply for a key without a copy, the node has handled the reconnection.
     _ = try await node.map.request("other")
     #expect(try await node.map.request("k") == "2")
@@ -322,7 +318,7 @@ struct `Caches over a Redis server` {
       (options.commandTimeout, options.fetchLease) = (.seconds(60), .seconds(3_600))
       options.outboxBytes = 256 << 10
       let engine = try RedisEngine(server.address, options: options)
-      for await health in engine.health() where health == .connected { break }
+      await engine.becomesConnected()
       let cacher = engine.cacher([Double].self, space: "values", schema: "1")
       // It cannot be encoded, or is larger than the outbox.
       maps.append(MultiplexerMap(cacher: cacher) { _ in .init(repeating: value, count: 1 << 17) })
@@ -338,7 +334,7 @@ struct `Caches over a Redis server` {
     var options = RedisOptions()
     (options.commandTimeout, options.fetchLease) = (.milliseconds(300), .seconds(3_600))
     let engine = try RedisEngine(server.address, options: options)
-    for await health in engine.health() where health == .connected { break }
+    await engine.becomesConnected()
     // Every request needs a newer value than the one before, and the lease for it.
     let policy = CachePolicy(timeToLive: .zero)
     let map = MultiplexerMap<String, String>(
@@ -444,12 +440,12 @@ struct `Caches over a Redis server` {
     let node = try await Node(server) { _ in origin.withLock { $0 } }
     #expect(try await node.map.request("k") == "1")
     server.kill()
-    for await health in node.engine.health() { if case .isolated = health { break } }
+    await node.engine.becomesIsolated()
     origin.withLock { $0 = "2" }
     // Another key, of which there is no copy.
     #expect(try await node.map.request("other") == "2")
     try server.start()
-    try await node.connected()
+    await node.engine.becomesConnected()
     #expect(try await node.map.request("k") == "2")
   }
 
@@ -494,7 +490,7 @@ struct `Caches over a Redis server` {
     var options = RedisOptions()
     options.outboxBytes = 1 << 20
     let engine = try RedisEngine(server.address, options: options)
-    for await health in engine.health() where health == .connected { break }
+    await engine.becomesConnected()
     let map = MultiplexerMap<Int, Int>(
       cacher: engine.cacher(Int.self, space: "values", schema: "1")
     ) { $0 }
@@ -599,7 +595,7 @@ struct `Caches over a Redis server` {
     options.credentials = { RedisCredentials(user: "app", password: "secret") }
     options.commandTimeout = .seconds(60)
     let engine = try RedisEngine(server.address, options: options)
-    for await health in engine.health() where health == .connected { break }
+    await engine.becomesConnected()
     let cacher = engine.cacher(Int.self, space: "values", schema: "1")
     let keys = Set((0..<1_000).map { "\($0)" })
     let wishes = Dictionary(uniqueKeysWithValues: keys.map { ($0, SharedCache.Wish()) })
@@ -641,7 +637,7 @@ struct `Caches over a Redis server` {
     let server = try RedisServer()
     for _ in 0..<100 {
       let engine = try RedisEngine(server.address)
-      for await health in engine.health() where health == .connected { break }
+      await engine.becomesConnected()
       #expect(engine.status.caches.health == .connected)
       try await engine.close()
     }

@@ -50,7 +50,7 @@ struct `Clears that replicas acknowledge` {
     options.clearReplicas = replicas
     change(&options)
     let engine = try RedisEngine(server.address, options: options)
-    for await health in engine.health() where health == .connected { break }
+    await engine.becomesConnected()
     return engine
   }
 

@@ -35,33 +35,26 @@ struct `Caches over a server that restarts while other processes continue` {
     }
 
     /// Restarts the server with what it has saved, while the first process is cut off.
-    func restart() async throws {
-      try await restart(reaching: [other])
-    }
-
-    func restart(reaching others: [CacheNode]) async throws {
+    ///
+    /// - Parameter others: The other processes, which reach it again; the second one by default.
+    func restart(reaching others: [CacheNode]? = nil) async throws {
+      let others = others ?? [other]
       proxy.refuse()
       server.kill()
-      for node in [node] + others {
-        for await health in node.engine.health() { if case .isolated = health { break } }
-      }
+      for node in [node] + others { await node.engine.becomesIsolated() }
       try server.start()
       await RedisShell.waitUntilReady(server)
-      for other in others { try await isConnected(other) }
+      for other in others { await other.engine.becomesConnected() }
     }
 
     /// Lets the first process reach the server.
-    func reconnect() async throws {
+    func reconnect() async {
       proxy.endRefusal()
-      try await isConnected(node)
-    }
-
-    func isConnected(_ node: CacheNode) async throws {
-      for await health in node.engine.health() where health == .connected { return }
+      await node.engine.becomesConnected()
     }
 
     /// Lets a process draw more tokens than were lost.
-    func draw(_ count: Int = 40, by node: CacheNode) async throws {
+    static func draw(_ count: Int = 40, by node: CacheNode) async throws {
       for number in 0..<count { _ = try await node.map.request("new \(number)") }
     }
 
@@ -91,7 +84,7 @@ struct `Caches over a server that restarts while other processes continue` {
   }
 
   @Test(arguments: Change.allCases, [false, true])
-  func `D9: a change is not undone by an old snapshot, however many tokens others draw after it`(
+  func `a change is not undone by an old snapshot, however many tokens others draw after it`(
     change: Change,
     isNew: Bool
   ) async throws {
@@ -102,8 +95,8 @@ struct `Caches over a server that restarts while other processes continue` {
     for _ in 0..<3 { try await change.make(by: world.node) }
     try await world.restart()
     let other = isNew ? try await world.newcomer() : world.other
-    try await world.draw(by: other)
-    try await world.reconnect()
+    try await World.draw(by: other)
+    await world.reconnect()
     for _ in 0..<3 { #expect(try await world.node.map.request("k") == "2") }
     // It can have used its copy: now it has asked the server.
     _ = try await world.node.map.request("unknown")
@@ -112,7 +105,7 @@ struct `Caches over a server that restarts while other processes continue` {
     try await world.end()
   }
 
-  @Test func `D9: a process that has heard of a clear keeps it from being undone`() async throws {
+  @Test func `a process that has heard of a clear keeps it from being undone`() async throws {
     let world = try await World()
     #expect(try await world.node.map.request("k") == "1")
     try RedisShell.perform(["SAVE"], on: world.server)
@@ -122,13 +115,13 @@ struct `Caches over a server that restarts while other processes continue` {
     try await world.other.repository.clear(tags: ["x"], .everywhere)
     try await world.other.close()
     try await world.restart(reaching: [])
-    try await world.draw(by: try await world.newcomer())
-    try await world.reconnect()
+    try await World.draw(by: try await world.newcomer())
+    await world.reconnect()
     #expect(try await world.node.map.request("k") == "2")
     try await world.node.close()
   }
 
-  @Test func `D9: a change is not undone although the history that was lost had a restart itself`()
+  @Test func `a change is not undone although the history that was lost had a restart itself`()
     async throws
   {
     let world = try await World()
@@ -136,17 +129,17 @@ struct `Caches over a server that restarts while other processes continue` {
     try RedisShell.perform(["SAVE"], on: world.server)
     let dump = world.server.folder.appending(path: "dump.rdb")
     let snapshot = try Data(contentsOf: dump)
-    try await world.draw(by: world.other)
+    try await World.draw(by: world.other)
     try RedisShell.perform(["SAVE"], on: world.server)
     try await world.restart()
-    try await world.reconnect()
+    await world.reconnect()
     world.origin.withLock { $0 = "2" }
     for _ in 0..<3 { try await world.node.map.clear("k") }
     try await world.other.close()
     try snapshot.write(to: dump)
     try await world.restart(reaching: [])
-    try await world.draw(100, by: try await world.newcomer())
-    try await world.reconnect()
+    try await World.draw(100, by: try await world.newcomer())
+    await world.reconnect()
     #expect(try await world.node.map.request("k") == "2")
     try await world.node.close()
   }
@@ -159,8 +152,8 @@ struct `Caches over a server that restarts while other processes continue` {
       let epoch = try world.epoch
       try RedisShell.perform(["SAVE"], on: world.server)
       try await world.restart()
-      try await world.draw(by: world.other)
-      try await world.reconnect()
+      try await World.draw(by: world.other)
+      await world.reconnect()
       #expect(try await world.node.map.request("k") == "1")
       try await world.node.map.clear("a")
       #expect(try world.epoch == epoch)
@@ -186,7 +179,7 @@ struct `Caches over a server that restarts while other processes continue` {
     try await world.end()
   }
 
-  @Test func `D9: a clear is not undone by a server that was the master before`() async throws {
+  @Test func `a clear is not undone by a server that was the master before`() async throws {
     let pair = try await Failover()
     let origin = Guarded("1")
     func process(_ address: RedisAddress) async throws -> CacheNode {
@@ -212,11 +205,11 @@ struct `Caches over a server that restarts while other processes continue` {
     origin.withLock { $0 = "2" }
     for _ in 0..<3 { try await survivor.map.clear("k") }
     pair.second.kill()
-    for await health in survivor.engine.health() { if case .isolated = health { break } }
+    await survivor.engine.becomesIsolated()
     let newcomer = try await process(pair.first.address)
-    for number in 0..<40 { _ = try await newcomer.map.request("new \(number)") }
+    try await World.draw(by: newcomer)
     try name.point(to: pair.first)
-    for await health in survivor.engine.health() where health == .connected { break }
+    await survivor.engine.becomesConnected()
     #expect(try await survivor.map.request("k") == "2")
     for node in [early, survivor, newcomer] { try await node.close() }
   }

@@ -41,7 +41,7 @@ struct `Entries on a server` {
     options.commandTimeout = .seconds(60)
     options.retention = Self.day
     let engine = try RedisEngine(server.address, options: options)
-    for await health in engine.health() where health == .connected { break }
+    await engine.becomesConnected()
     let cacher = engine.cacher(Int.self, space: "s", schema: "1", retention: retention)
     let map = MultiplexerMap<String, Int>(id: "m", policy: policy, cacher: cacher) {
       (_, _: FetchContext<Int>) in .value(1, directives: directives)

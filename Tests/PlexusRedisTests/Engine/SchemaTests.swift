@@ -21,7 +21,7 @@ struct `Two schemas in one process` {
     options.commandTimeout = .seconds(60)
     options.nearLease = .seconds(60)
     let engine = try RedisEngine(server.address, options: options)
-    for await health in engine.health() where health == .connected { break }
+    await engine.becomesConnected()
     let maps = ["1", "2"].map { schema in
       MultiplexerMap<String, Int>(
         id: "m",

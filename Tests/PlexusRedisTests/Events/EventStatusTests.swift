@@ -12,7 +12,7 @@ struct `The status of an engine` {
   @Test func `tells about the connection of the events`() async throws {
     let server = try RedisServer()
     let node = try EventNode(server)
-    for await health in node.engine.health() where health == .connected { break }
+    await node.engine.becomesConnected()
     #expect(node.engine.status.caches.health == .connected)
     #expect(node.engine.status.events.health == nil)
     for await health in node.engine.eventHealth() {

@@ -17,7 +17,7 @@ struct `Events that are published at once` {
   ) async throws -> EventNode {
     let node = try EventNode(server, change)
     await node.connect(.publishOnly)
-    for await health in node.engine.health() where health == .connected { break }
+    await node.engine.becomesConnected()
     // The time for an event can be short.
     while (try? await node.publish("first")) == nil {}
     server.suspend()

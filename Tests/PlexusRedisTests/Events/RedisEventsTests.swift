@@ -314,7 +314,7 @@ struct `Events over a Redis server` {
   @Test func `a key of another type is reported, and publishing fails`() async throws {
     let server = try RedisServer()
     let node = try EventNode(server)
-    for await health in node.engine.health() where health == .connected { break }
+    await node.engine.becomesConnected()
     _ = try RedisShell.run("SET {notes}:stream text", on: server)
     node.observe()
     let token = node.bus.connect(Note.self, as: "notes", over: node.engine.events, .everyNode())

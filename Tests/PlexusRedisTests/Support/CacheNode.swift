@@ -47,7 +47,7 @@ struct CacheNode: Sendable {
       }
     }
     map.register(in: repository)
-    for await health in engine.health() where health == .connected { break }
+    await engine.becomesConnected()
   }
 
   var fetchCount: Int { fetches.count }

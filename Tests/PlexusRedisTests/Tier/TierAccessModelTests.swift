@@ -143,7 +143,7 @@ struct `The user of an engine` {
       break
     }
     try RedisShell.perform(["ACL SETUSER cache +select"], on: server)
-    for await health in engine.health() where health == .connected { break }
+    await engine.becomesConnected()
     try await engine.close()
     let (connection, _) = try await connect(to: server)
     let foreign = Tier(space: "other", schema: "1", node: "a", connection: connection)

@@ -164,6 +164,6 @@ extension KeyedCache {
       shard.launch(next, index, isBulk: transaction.isBulk, &transaction.effects)
     }
     shard.publish(index, &transaction.effects)
-    if next == nil, !shard.hasValue(index) { shard.removeIfEmpty(index, &transaction.effects) }
+    if next == nil { shard.removeIfEmpty(index, &transaction.effects) }
   }
 }

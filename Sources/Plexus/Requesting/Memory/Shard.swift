@@ -250,6 +250,7 @@ struct Shard<Key: Hashable & Sendable, Value: Sendable>: Sendable {
 
   /// Removes a key without a value and without details.
   @inlinable
+  @inline(__always)
   mutating func removeIfEmpty(_ index: Int, _ effects: inout Effects) {
     guard !hasValue(index), keys.entries[index].element.state.hasNoDetails else { return }
     effects.release(remove(at: index))
