@@ -1,6 +1,5 @@
 internal import Plexus
 internal import PlexusSupport
-internal import Synchronization
 
 // MARK: - Debts
 
@@ -46,8 +45,17 @@ extension RedisSpace {
   }
 
   /// Stores values, which settles removals of their keys from before.
+  ///
+  /// A removal that is being repeated would remove them: they wait for it, also in a cancelled task, for the time of its
+  /// commands. Failed removals of tags, and of everything, can still remove them.
   func storing(_ keys: [String], _ store: () async throws -> Void) async throws {
-    let revision = debts.withLock { $0.lastRevision }
+    var begun = debts.withLock { $0.beginStoring(keys) }
+    while begun == nil {
+      _ = await payment.withLock { $0 }?.task.result
+      begun = debts.withLock { $0.beginStoring(keys) }
+    }
+    guard let revision = begun else { return }
+    defer { debts.withLock { $0.endStoring(keys) } }
     try await store()
     debts.withLock { debts in
       debts.settle(
@@ -57,30 +65,57 @@ extension RedisSpace {
     }
   }
 
+  /// Repetitions of changes that have failed.
+  struct Payment: Sendable {
+    let task: Task<Void, any Error>
+    /// The last of the changes that it can contain.
+    let revision: UInt64
+  }
+
   /// The number of changes beyond which a heartbeat does not wait for them.
   private static var inlineLimit: Int { 256 }
 
-  /// Repeats the changes that have failed, once at a time.
+  /// Repeats the changes that have failed, after a heartbeat.
   func repayDebts() async {
     let count = debts.withLock { $0.debts.count }
     guard count > 0 else { return }
-    guard count > Self.inlineLimit else {
-      try? await payDebts()
-      return
-    }
-    guard !isPaying.exchange(true, ordering: .acquiring) else { return }
-    Task.detached { [self] in
-      defer { isPaying.store(false, ordering: .releasing) }
-      try? await payDebts()
-    }
+    let payment = payInTask()
+    if count <= Self.inlineLimit { _ = await payment.task.result }
   }
 
-  /// Repeats the changes that have failed.
+  /// Repeats the changes that have failed, except of keys that are being stored.
   ///
   /// - Throws: The error of the first one that has failed again, and is still owed.
   func payDebts() async throws {
-    let owed = debts.withLock { Array($0.debts.keys) }
-    guard !owed.isEmpty else { return }
+    let (last, isOwing) = debts.withLock { ($0.lastRevision, !$0.debts.isEmpty) }
+    guard isOwing else { return }
+    var payment = payInTask()
+    try await payment.task.value
+    while payment.revision < last {
+      payment = payInTask()
+      try await payment.task.value
+    }
+  }
+
+  /// Begins to repeat the changes that have failed, unless that is in progress.
+  private func payInTask() -> Payment {
+    payment.withLock { payment in
+      if let payment { return payment }
+      let (owed, revision) = debts.withLock { ($0.beginPayment(), $0.lastRevision) }
+      let task = Task.detached { [self] in
+        defer {
+          debts.withLock { $0.endPayment() }
+          self.payment.withLock { $0 = nil }
+        }
+        try await pay(owed)
+      }
+      let new = Payment(task: task, revision: revision)
+      payment = new
+      return new
+    }
+  }
+
+  private func pay(_ owed: [RemovalDebtsState.Subject]) async throws {
     if owed.contains(.everything) {
       // The server can have done it although the replicas have not acknowledged it.
       let epoch = debts.withLock { $0.debts[.everything]?.epoch }

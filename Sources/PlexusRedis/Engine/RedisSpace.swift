@@ -1,6 +1,5 @@
 internal import Plexus
 internal import PlexusSupport
-internal import Synchronization
 
 /// One space of the engine for one cache of this process: its trust, its leases and its announcements.
 final class RedisSpace: Sendable {
@@ -35,7 +34,7 @@ final class RedisSpace: Sendable {
   let trust: NearTrust
   /// The changes that have failed.
   let debts = Locked(RemovalDebtsState())
-  let isPaying = Atomic(false)
+  let payment = Locked<Payment?>(nil)
   let acknowledgements = Bell()
   let leases: LeaseRenewal
   /// The number of heartbeats in a row with a changed mark after which there is a pause.

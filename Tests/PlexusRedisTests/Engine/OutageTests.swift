@@ -206,4 +206,34 @@ struct `Caches during an outage of a Redis server` {
     #expect(try await a.cacher.entry(forKey: "values/k")?.value == "stored")
     try await a.close()
   }
+
+  @Test func `a value that is stored while a failed removal is repeated stays`() async throws {
+    let server = try RedisServer()
+    let proxy = try RedisProxy(server)
+    let other = try await CacheNode(server.address) { _ in "1" }
+    let node = try await CacheNode(proxy.address) {
+      $0.nearLease = .milliseconds(400)
+    } fetch: { _ in
+      "1"
+    }
+    let entry = CacheEntry(value: "stored", storedAt: .zero)
+    try allowRemovals(false, on: server)
+    await #expect(throws: (any Error).self) {
+      try await node.cacher.remove(.keys(["values/k"]), reach: .shared)
+    }
+    proxy.hold(before: "values/k")
+    await Failover.poll { proxy.isHeld }
+    try allowRemovals(true, on: server)
+    // The removal has to be sent once more since the server no longer knows its script; it knows that for values.
+    try RedisShell.perform(["SCRIPT FLUSH"], on: server)
+    try await other.cacher.store(["values/other": entry])
+    async let storing: Void = node.cacher.store(["values/k": entry])
+    // A value that does not wait is sent now.
+    try pass(0.2, on: server)
+    proxy.resume()
+    try await storing
+    while node.engine.status.owedRemovals > 0 { try pass(0.01, on: server) }
+    #expect(try await node.cacher.entry(forKey: "values/k")?.value == "stored")
+    for node in [node, other] { try await node.close() }
+  }
 }

@@ -58,6 +58,29 @@ import Testing
     #expect(Array(debts.debts.keys) == [.key("later")])
   }
 
+  @Test mutating func `are not repeated while a value of their key is stored`() {
+    debts.owe([.key("a"), .outdated("b"), .key("c"), .tag("t")])
+    #expect(debts.beginStoring(["a", "b"]) != nil)
+    #expect(debts.beginStoring(["a"]) != nil)
+    #expect(Set(debts.beginPayment()) == [.key("c"), .tag("t")])
+    debts.endPayment()
+    debts.endStoring(["a", "b"])
+    #expect(Set(debts.beginPayment()) == [.outdated("b"), .key("c"), .tag("t")])
+    debts.endPayment()
+    debts.endStoring(["a"])
+    #expect(debts.beginPayment().count == 4)
+  }
+
+  @Test mutating func `let values of their keys wait while they are repeated`() {
+    debts.owe([.key("a"), .outdated("b"), .tag("t")])
+    _ = debts.beginPayment()
+    var begun = [["a"], ["x", "b"], ["t"]].map { debts.beginStoring($0) != nil }
+    #expect(begun == [false, false, true])
+    debts.endPayment()
+    begun = [["a"], ["x", "b"]].map { debts.beginStoring($0) != nil }
+    #expect(begun == [true, true])
+  }
+
   @Test mutating func `do not count refreshes`() {
     debts.owe([.outdated("a"), .key("b")])
     #expect(debts.removalCount == 1)
