@@ -168,15 +168,16 @@ final class Tier: Sendable {
   /// Returns a wish as the script reads it.
   private func text(of wish: Wish, _ tags: inout TagNumbers) -> String {
     let takesLease = wish.takesLease ? "1" : "0"
-    let over = holders.withLock { $0.lease(of: wish.key, silentFor: times.lease, at: .now) }
-    guard wish.newerThan != nil || wish.awaited != 0 || over != nil || !wish.tags.isEmpty else {
+    let verdict = holders.withLock { $0.verdict(on: wish.key, lasting: times.lease, at: .now) }
+    guard wish.newerThan != nil || wish.awaited != 0 || verdict != nil || !wish.tags.isEmpty else {
       return takesLease
     }
-    let (lease, renewal) = over ?? (0, 0)
+    let (lease, renewal) = verdict?.lease ?? (0, 0)
+    let lasts = verdict?.isOver == false ? "+" : ""
     let epoch = wish.newerThan?.epoch.description ?? ""
     let token = wish.newerThan?.token ?? 0
     return """
-      \(takesLease) \(epoch) \(token) \(wish.awaited) \(lease):\(renewal) \
+      \(takesLease) \(epoch) \(token) \(wish.awaited) \(lasts)\(lease):\(renewal) \
       \(tags.numbers(of: wish.tags))
       """
   }
@@ -232,11 +233,17 @@ final class Tier: Sendable {
       else { throw TierError.unexpectedReply }
       isHeld = true
       let rest = holders.withLock {
-        $0.note((token, renewal), of: wish.key, lasting: times.lease, at: .now)
+        $0.note(
+          (token, renewal),
+          of: wish.key,
+          for: .milliseconds(remaining),
+          lasting: times.lease,
+          at: .now
+        )
       }
       return .busy(
         TierVersion(epoch: epoch, token: token),
-        remaining: min(.milliseconds(remaining), rest),
+        remaining: rest,
         previous: entry(3)
       )
     case ("failed", 2) where wish.awaited > 0:

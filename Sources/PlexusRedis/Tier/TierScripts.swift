@@ -165,8 +165,8 @@ enum TierScripts {
   ///
   /// ARGV: nonce, known epoch and token, schema, the number of keys, node, ms of a lease, ms of retention, then a wish for
   /// each key: whether a lease is wanted, and if there is more, the epoch and token of the version that is not new
-  /// enough, the token of the lease that the node waits for, the token and renewal of a lease that has not been renewed
-  /// for the time of a lease by the clock of the node, and the numbers of its tags.
+  /// enough, the token of the lease that the node waits for, the token and renewal of a lease that by the clock of the
+  /// node is over, or with a plus cannot be over yet, and the numbers of its tags.
   ///
   /// The findings come after the epoch and the nonce, which tells the replies to two looks apart. An entry is a text, since
   /// it is the most frequent finding: its token, its age in ms and the payload.
@@ -192,7 +192,7 @@ enum TierScripts {
         local takesLease, oldEpoch, oldToken, awaited, over, tags = ARGV[9 + index], '', 0, 0, '', ''
         if #takesLease > 1 then
           takesLease, oldEpoch, oldToken, awaited, over, tags =
-            string.match(takesLease, '^(%d) (%S*) (%d+) (%d+) (%d+:%d+) (.*)$')
+            string.match(takesLease, '^(%d) (%S*) (%d+) (%d+) (%+?%d+:%d+) (.*)$')
           oldToken, awaited = tonumber(oldToken), tonumber(awaited)
         end
         local e = run('HMGET', entryKey, 'e', 'v', 't', 'd', 'o')
@@ -211,7 +211,8 @@ enum TierScripts {
           local rest, renewed = 0, 0
           if lease then
             rest, renewed = remaining(leaseKey, fetchKey, token, time)
-            if over == string.format('%s:%.0f', token, renewed) then rest = 0 end
+            local known = string.format('%s:%.0f', token, renewed)
+            if over == known then rest = 0 elseif over == '+' .. known then rest = math.max(rest, 1) end
           end
           local failure = awaited > 0 and run('HMGET', fetchKey, 'v', 'd')
           if failure and (number(failure[1], latest) or 0) >= awaited then

@@ -7,34 +7,64 @@ import Testing
   private let start = ManualClock().now
   private var state = LeaseHoldersState<ManualClock.Instant>()
 
+  private mutating func note(
+    _ lease: (UInt64, Int64) = (1, 0),
+    for rest: Duration = .seconds(3),
+    at second: Int
+  ) -> Duration {
+    state.note(
+      lease,
+      of: "k",
+      for: rest,
+      lasting: .seconds(3),
+      at: start.advanced(by: .seconds(second))
+    )
+  }
+
+  /// Returns whether the lease is over by the clock of this node, if it can tell.
+  private func isOver(_ key: String = "k", at second: Int) -> Bool? {
+    state.verdict(on: key, lasting: .seconds(3), at: start.advanced(by: .seconds(second)))?.isOver
+  }
+
   @Test mutating func `end if they are not renewed for their time`() {
-    let lease = (token: UInt64(1), renewal: Int64(0))
-    #expect(state.note(lease, of: "k", lasting: .seconds(3), at: start) == .seconds(3))
-    let later = start.advanced(by: .seconds(2))
-    #expect(state.note(lease, of: "k", lasting: .seconds(3), at: later) == .seconds(1))
-    #expect(state.lease(of: "k", silentFor: .seconds(3), at: later) == nil)
-    let end = start.advanced(by: .seconds(3))
-    #expect(state.lease(of: "k", silentFor: .seconds(3), at: end)! == (1, 0))
-    #expect(state.lease(of: "other", silentFor: .seconds(3), at: end) == nil)
+    #expect(note(at: 0) == .seconds(3))
+    #expect(note(at: 2) == .seconds(1))
+    #expect(isOver(at: 2) == false)
+    #expect(isOver(at: 3) == true)
+    #expect(state.verdict(on: "k", lasting: .seconds(3), at: start)!.lease == (1, 0))
+    #expect(isOver("other", at: 3) == nil)
     state.end("k")
-    #expect(state.lease(of: "k", silentFor: .seconds(3), at: end) == nil)
+    #expect(isOver(at: 3) == nil)
+  }
+
+  @Test mutating func `cannot end before the time that they had when they were found`() {
+    #expect(note(for: .seconds(2), at: 0) == .seconds(2))
+    // The clock of the engine was set forwards, then backwards.
+    #expect(note(for: .milliseconds(1), at: 1) == .seconds(1))
+    #expect(isOver(at: 1) == false)
+    #expect(note(for: .seconds(3_600), at: 2) == .seconds(1))
+    #expect(isOver(at: 2) == nil)
+    #expect(note(for: .seconds(3_600), at: 3) == .milliseconds(1))
+    #expect(isOver(at: 3) == true)
   }
 
   @Test(arguments: [(1, 7), (2, 0)] as [(UInt64, Int64)])
   mutating func `begin again with each renewal and each holder`(token: UInt64, renewal: Int64) {
-    _ = state.note((1, 0), of: "k", lasting: .seconds(3), at: start)
-    let later = start.advanced(by: .seconds(2))
-    #expect(
-      state.note((token, renewal), of: "k", lasting: .seconds(3), at: later) == .seconds(3)
-    )
-    let end = start.advanced(by: .seconds(4))
-    #expect(state.lease(of: "k", silentFor: .seconds(3), at: end) == nil)
+    _ = note(at: 0)
+    #expect(note((token, renewal), at: 2) == .seconds(3))
+    #expect(isOver(at: 4) == false)
   }
 
   @Test mutating func `are forgotten if they are many and old`() {
     for number in 0..<20_000 {
       let time = start.advanced(by: .milliseconds(number))
-      _ = state.note((1, 0), of: "\(number)", lasting: .milliseconds(10), at: time)
+      _ = state.note(
+        (1, 0),
+        of: "\(number)",
+        for: .milliseconds(10),
+        lasting: .milliseconds(10),
+        at: time
+      )
     }
     #expect(state.count <= 4_097)
   }
