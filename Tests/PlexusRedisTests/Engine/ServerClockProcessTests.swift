@@ -1,8 +1,6 @@
 import TestSupport
 import Testing
 
-@testable import PlexusRedis
-
 /// A server whose wall clock is set while processes use it.
 @Suite(
   .fewAtOnce,
@@ -95,24 +93,5 @@ struct `Processes over a server whose clock is set` {
     try nodes[0].send("admit")
     for node in nodes { await node.answers("1") }
     #expect(try origin.fetchCount == 1)
-  }
-
-  @Test func `do not take over a fetch that they wait for because the clock is set forwards`()
-    async throws
-  {
-    let (a, b) = try await (
-      `A space of the shared tier`.Node("a", on: server),
-      `A space of the shared tier`.Node("b", on: server)
-    )
-    let lease = try await a.lease("k")
-    func remaining() async throws -> Duration? {
-      guard case .busy(lease.version, let remaining, _) = try await b.look("k") else { return nil }
-      return remaining
-    }
-    let before = try #require(try await remaining())
-    try clock.set(ahead: Self.hour)
-    #expect(try #require(try await remaining()) <= before)
-    _ = try await a.tier.renew([lease])
-    #expect(try await remaining() != nil)
   }
 }

@@ -1,4 +1,5 @@
 import PlexusTesting
+import TestSupport
 import Testing
 
 @testable import PlexusRedis
@@ -67,5 +68,28 @@ import Testing
       )
     }
     #expect(state.count <= 4_097)
+  }
+
+  @Test(
+    .enabled(if: RedisServer.executable != nil, "redis-server or valkey-server is not installed"),
+    .enabled(if: SkewedClock.compiler != nil, "there is no C compiler, or no LD_PRELOAD")
+  )
+  func `do not end because the clock of the server is set forwards`() async throws {
+    let clock = try SkewedClock(ahead: 0)
+    let server = try RedisServer(options: [], environment: clock.environment)
+    let (a, b) = try await (
+      `A space of the shared tier`.Node("a", on: server),
+      `A space of the shared tier`.Node("b", on: server)
+    )
+    let lease = try await a.lease("k")
+    func remaining() async throws -> Duration? {
+      guard case .busy(lease.version, let remaining, _) = try await b.look("k") else { return nil }
+      return remaining
+    }
+    let before = try #require(try await remaining())
+    try clock.set(ahead: 3_600)
+    #expect(try #require(try await remaining()) <= before)
+    _ = try await a.tier.renew([lease])
+    #expect(try await remaining() != nil)
   }
 }
