@@ -64,20 +64,9 @@ public final actor SharedSequence<Element: Sendable>: Broadcaster {
   let core: SharedSequenceCore<Element>
   private let bufferingPolicy: BufferingPolicy<Element>
 
-  init(
-    bufferingPolicy: BufferingPolicy<Element>,
-    replaying replayLimit: Int,
-    lingering: Duration,
-    clock: any Clock<Duration>,
-    _ source: @escaping SharedSequenceCore<Element>.Source
-  ) {
-    core = SharedSequenceCore(
-      replaying: replayLimit,
-      lingering: lingering,
-      clock: clock,
-      source
-    )
+  init(bufferingPolicy: BufferingPolicy<Element>, core: SharedSequenceCore<Element>) {
     self.bufferingPolicy = bufferingPolicy
+    self.core = core
   }
 
   deinit {
@@ -140,8 +129,7 @@ extension AsyncSequence where Self: Sendable, Element: Sendable, Failure == Neve
     lingering: Duration = .zero,
     clock: any Clock<Duration> = ContinuousClock()
   ) -> SharedSequence<Element> {
-    SharedSequence(
-      bufferingPolicy: bufferingPolicy,
+    let core = SharedSequenceCore<Element>(
       replaying: replaying,
       lingering: lingering,
       clock: clock
@@ -151,6 +139,7 @@ extension AsyncSequence where Self: Sendable, Element: Sendable, Failure == Neve
       }
       return nil
     }
+    return SharedSequence(bufferingPolicy: bufferingPolicy, core: core)
   }
 }
 
@@ -182,8 +171,7 @@ extension AsyncSequence where Self: Sendable, Element: Sendable {
     lingering: Duration = .zero,
     clock: any Clock<Duration> = ContinuousClock()
   ) -> SharedSequence<Result<Element, Failure>> {
-    SharedSequence(
-      bufferingPolicy: bufferingPolicy,
+    let core = SharedSequenceCore<Result<Element, Failure>>(
       replaying: replaying,
       lingering: lingering,
       clock: clock
@@ -197,5 +185,6 @@ extension AsyncSequence where Self: Sendable, Element: Sendable {
         return .failure(error)
       }
     }
+    return SharedSequence(bufferingPolicy: bufferingPolicy, core: core)
   }
 }

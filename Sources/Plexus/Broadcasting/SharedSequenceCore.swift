@@ -9,15 +9,20 @@ final class SharedSequenceCore<Element: Sendable>: Sendable {
     /// `nil` once the sequence has ended.
     var source: Source?
     /// The current iteration; elements of any other are dropped.
-    var run: UInt64?
+    var run: TaskSlot?
     /// Whether an iteration is running, current or stopped, which the next one has to await.
     var isIterating = false
-    /// The task of that iteration, once it is known.
-    var task: Task<Void, Never>?
     /// The newest elements, which are replayed to a new subscriber, also after the end.
     var replay: [Element] = []
     /// The timer that stops the iteration after it has lingered.
-    var timer: Timer?
+    var timer = MovableTimer()
+
+    /// Cancels the tasks of a state that was taken out, with no lock held.
+    func cancel() {
+      run?.cancel()
+      var timer = timer
+      timer.clear()?.cancel()
+    }
   }
 
   let hub: BroadcastHub<Element>
@@ -47,19 +52,19 @@ final class SharedSequenceCore<Element: Sendable>: Sendable {
   func withHub<Result>(
     _ body: (_ hub: BroadcastHub<Element>, _ replay: [Element]) -> Result
   ) -> Result {
-    let (result, started, timer) = state.withLock { state in
+    let (result, started, sleeper) = state.withLock { state in
       let result = body(hub, state.replay)
-      let timer = state.timer.take()
+      let sleeper = state.timer.clear()
       guard state.run == nil, let source = state.source else {
-        return (result, (run: UInt64, source: Source)?.none, timer)
+        return (result, (run: TaskSlot, source: Source)?.none, sleeper)
       }
-      let run = UniqueID.next()
+      let run = TaskSlot()
       state.run = run
-      guard !state.isIterating else { return (result, nil, timer) }
+      guard !state.isIterating else { return (result, nil, sleeper) }
       state.isIterating = true
-      return (result, (run, source), timer)
+      return (result, (run, source), sleeper)
     }
-    timer?.task?.cancel()
+    sleeper?.cancel()
     if let (run, source) = started { start(run, source) }
     return result
   }
@@ -72,30 +77,25 @@ final class SharedSequenceCore<Element: Sendable>: Sendable {
       state = State()
       return former
     }
-    former.task?.cancel()
-    former.timer?.task?.cancel()
+    former.cancel()
   }
 
-  private func start(_ run: UInt64, _ source: @escaping Source) {
-    let task = Task.detached(priority: Task.currentPriority) { [self] in
-      let last = await source { deliver($0, of: run) }
-      end(run, with: last)
+  private func start(_ run: TaskSlot, _ source: @escaping Source) {
+    run.start {
+      Task.detached(priority: Task.currentPriority) { [self] in
+        let last = await source { deliver($0, of: run) }
+        end(run, with: last)
+      }
     }
-    let isOver = state.withLock { state in
-      guard state.run == run else { return true }
-      state.task = task
-      return false
-    }
-    if isOver { task.cancel() }
   }
 
   /// Delivers an element.
   ///
   /// - Returns: Whether more elements are wanted.
-  private func deliver(_ element: Element, of run: UInt64) -> Bool {
+  private func deliver(_ element: Element, of run: TaskSlot) -> Bool {
     var garbage: Element?
     let (isWanted, delivery) = state.withLock { state -> (Bool, Delivery<Element>?) in
-      guard state.run == run else { return (false, nil) }
+      guard state.run === run else { return (false, nil) }
       if replayLimit > 0 {
         if state.replay.count == replayLimit { garbage = state.replay.removeFirst() }
         state.replay.append(element)
@@ -112,14 +112,14 @@ final class SharedSequenceCore<Element: Sendable>: Sendable {
     /// The sequence has ended: the state to release.
     case end(former: State)
     /// Subscribers were added after the iteration was stopped.
-    case iteration(UInt64, Source)
+    case iteration(TaskSlot, Source)
     case nothing
   }
 
   /// Ends an iteration, and with it the sequence unless the iteration was stopped before.
-  private func end(_ run: UInt64, with last: Element?) {
+  private func end(_ run: TaskSlot, with last: Element?) {
     let sequel = state.withLock { state -> Sequel in
-      if state.run == run {
+      if state.run === run {
         let former = state
         state = State(replay: former.replay)
         return .end(former: former)
@@ -134,8 +134,7 @@ final class SharedSequenceCore<Element: Sendable>: Sendable {
     case .end(let former):
       // A failure is part of the end, which needs no room among the elements.
       hub.finish(with: last)
-      former.timer?.task?.cancel()
-      withExtendedLifetime(former) {}
+      former.cancel()
     case .iteration(let run, let source):
       start(run, source)
     case .nothing:
@@ -145,34 +144,30 @@ final class SharedSequenceCore<Element: Sendable>: Sendable {
 
   /// Stops the iteration after the last subscriber has left, unless there is a new one.
   private func stop() {
-    guard lingering > .zero else { return stop(timer: nil) }
-    let timer = Timer(wake: clock.now() + lingering.limited)
-    let former = state.withLock { state -> Timer? in
-      guard state.run != nil, hasNoSubscribers else { return timer }
-      defer { state.timer = timer }
-      return state.timer
+    guard lingering > .zero else { return stop(after: nil) }
+    let wake = clock.now() + lingering.limited
+    let change = state.withLock { state in
+      state.run != nil && hasNoSubscribers ? state.timer.set(wake) : nil
     }
-    former?.task?.cancel()
-    guard former?.id != timer.id else { return }
-    timer.start(on: clock) { [weak self] _ in
-      self?.stop(timer: timer.id)
+    change?.perform(on: clock) { [weak self] sleeper, _ in
+      self?.stop(after: sleeper)
       return nil
-    } note: { note in
-      state.withLock { note(&$0.timer) }
     }
   }
 
   /// Stops the iteration if there is no subscriber.
   ///
-  /// - Parameter timer: The timer that has fired, if the iteration has lingered.
-  private func stop(timer: UInt64?) {
-    let (task, garbage) = state.withLock { state -> (Task<Void, Never>?, [Element]) in
-      guard state.run != nil, state.timer?.id == timer, hasNoSubscribers else { return (nil, []) }
-      defer { (state.run, state.task, state.timer, state.replay) = (nil, nil, nil, []) }
-      return (state.task, state.replay)
+  /// - Parameter sleeper: The sleeper that has woken, if the iteration has lingered.
+  private func stop(after sleeper: MovableTimer.Sleeper?) {
+    let former = state.withLock { state -> State? in
+      if let sleeper, !state.timer.isCurrent(sleeper) { return nil }
+      let former = state
+      _ = state.timer.clear()
+      guard state.run != nil, hasNoSubscribers else { return nil }
+      state = State(source: former.source, isIterating: former.isIterating)
+      return former
     }
-    task?.cancel()
-    withExtendedLifetime(garbage) {}
+    former?.run?.cancel()
   }
 
   private var hasNoSubscribers: Bool {

@@ -3,11 +3,17 @@
 final class EffectPool: Sendable {
   /// A running effect.
   private struct Effect: Sendable {
-    /// The task, once it is known.
-    var task: Task<Void, Never>?
-    var isCancelled = false
+    let number: Int
+    let task = TaskSlot()
     /// The hash of its id, if it has one.
-    var bucket: Int?
+    let bucket: Int?
+  }
+
+  /// The id of an effect.
+  struct Name: Sendable {
+    let id: AnyID
+    /// Whether earlier effects with the id are cancelled.
+    let cancelsInFlight: Bool
   }
 
   private struct State: Sendable {
@@ -19,12 +25,13 @@ final class EffectPool: Sendable {
     var lastNumber = 0
     var isClosed = false
 
-    mutating func add(_ name: (id: AnyID, bucket: Int)?) -> Int? {
+    mutating func add(_ id: AnyID?, bucket: Int?) -> Effect? {
       guard !isClosed else { return nil }
       lastNumber += 1
-      effects[lastNumber] = Effect(bucket: name?.bucket)
-      if let name { named[name.bucket, default: []].append((name.id, lastNumber)) }
-      return lastNumber
+      let effect = Effect(number: lastNumber, bucket: bucket)
+      effects[lastNumber] = effect
+      if let id, let bucket { named[bucket, default: []].append((id, lastNumber)) }
+      return effect
     }
 
     /// - Returns: The objects to release with no lock held.
@@ -47,81 +54,54 @@ final class EffectPool: Sendable {
   /// Starts an effect in its own task, unless the store was released.
   ///
   /// - Parameters:
+  ///   - name: Its id, if it has one.
   ///   - scope: The action that it belongs to, if a caller waits for it.
   ///   - priority: The priority of the task; `nil` for that of the caller.
-  ///   - effect: The effect.
-  @usableFromInline
+  ///   - body: The work.
   func run(
+    _ name: Name? = nil,
     in scope: Scope?,
     priority: TaskPriority? = nil,
-    _ effect: @escaping @concurrent @Sendable () async -> Void
+    _ body: @escaping @concurrent @Sendable () async -> Void
   ) {
-    guard let number = state.withLock({ $0.add(nil) }) else { return }
-    start(number, in: scope, priority: priority, effect)
-  }
-
-  /// Starts an effect with an id, and cancels earlier ones with that id if requested.
-  func run(
-    id: AnyID,
-    cancelsInFlight: Bool,
-    in scope: Scope?,
-    priority: TaskPriority?,
-    _ effect: @escaping @concurrent @Sendable () async -> Void
-  ) {
-    let bucket = id.hashValue
-    guard let number = state.withLock({ $0.add((id, bucket)) }) else { return }
-    if cancelsInFlight { cancel(id, bucket: bucket, before: number) }
-    start(number, in: scope, priority: priority, effect)
+    let bucket = name?.id.hashValue
+    guard let effect = state.withLock({ $0.add(name?.id, bucket: bucket) }) else { return }
+    if let name, name.cancelsInFlight { cancel(id: name.id, before: effect.number) }
+    scope?.enter()
+    effect.task.start {
+      Task.detached(priority: priority ?? Task.currentPriority) {
+        if let scope {
+          await WaitScope.local.withValue(scope.flight, operation: body)
+        } else {
+          await body()
+        }
+        self.end(effect.number)
+        scope?.leave()
+      }
+    }
   }
 
   /// Cancels the effects with an id.
-  func cancel(id: AnyID) {
-    cancel(id, bucket: id.hashValue, before: .max)
-  }
-
-  private func cancel(_ id: AnyID, bucket: Int, before limit: Int) {
+  ///
+  /// - Parameters:
+  ///   - id: The id.
+  ///   - limit: The number of the first effect that is not cancelled.
+  func cancel(id: AnyID, before limit: Int = .max) {
+    let bucket = id.hashValue
     let candidates = state.withLock { $0.named[bucket] ?? [] }
     for (other, number) in candidates where number < limit && other == id {
-      let task = state.withLock { state in
-        state.effects[number]?.isCancelled = true
-        return state.effects[number]?.task
-      }
-      task?.cancel()
+      state.withLock { $0.effects[number]?.task }?.cancel()
     }
-  }
-
-  private func start(
-    _ number: Int,
-    in scope: Scope?,
-    priority: TaskPriority?,
-    _ effect: @escaping @concurrent @Sendable () async -> Void
-  ) {
-    scope?.enter()
-    let task = Task.detached(priority: priority ?? Task.currentPriority) {
-      if let scope {
-        await WaitScope.local.withValue(scope.flight, operation: effect)
-      } else {
-        await effect()
-      }
-      self.end(number)
-      scope?.leave()
-    }
-    let isCancelled = state.withLock { state in
-      state.effects[number]?.task = task
-      return state.isClosed || state.effects[number]?.isCancelled == true
-    }
-    if isCancelled { task.cancel() }
   }
 
   /// Cancels all effects; later ones are not started.
   func close() {
-    let (effects, named) = state.withLock { state in
-      state.isClosed = true
-      defer { (state.effects, state.named) = ([:], [:]) }
-      return (state.effects, state.named)
+    let former = state.withLock { state in
+      let former = state
+      state = State(lastNumber: former.lastNumber, isClosed: true)
+      return former
     }
-    for effect in effects.values { effect.task?.cancel() }
-    withExtendedLifetime(named) {}
+    for effect in former.effects.values { effect.task.cancel() }
   }
 
   private func end(_ number: Int) {

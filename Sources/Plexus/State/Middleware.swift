@@ -141,8 +141,7 @@ public struct Middleware<State: Sendable, Action: Sendable>: Sendable {
       _ effect: @escaping @concurrent @Sendable () async -> Void
     ) {
       engine.effects.run(
-        id: AnyID(id),
-        cancelsInFlight: cancelsInFlight,
+        EffectPool.Name(id: AnyID(id), cancelsInFlight: cancelsInFlight),
         in: scope,
         priority: priority,
         effect

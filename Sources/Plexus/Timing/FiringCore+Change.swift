@@ -7,25 +7,18 @@ extension FiringCore {
     let keepsValue: Bool
 
     var deliveries: [Delivery<Value>] = []
-    /// The runs that have ended or been cancelled.
-    var endedRuns: [ActionRun.Queue<Value, ActionRun>.Run] = []
-    var cancelledTasks: [Task<Void, Never>] = []
-    var startedTimer: Timer?
-    var startedRunner: Runner?
-    /// The replaced values.
-    var values: [Value] = []
-    /// The released action.
-    var action: Action?
+    var cancelledRuns: [ActionRun] = []
+    var cancelledRunner: TaskSlot?
+    var timer: MovableTimer.Change?
+    /// The task to be started, and the id of its first run.
+    var started: (run: UInt64, runner: TaskSlot)?
+    /// The state before the change, which retains all that the change replaces.
+    var former: State?
 
     init(now: Duration, hub: BroadcastHub<Value>, keepsValue: Bool) {
       self.now = now
       self.hub = hub
       self.keepsValue = keepsValue
-    }
-
-    /// Adds a value that the state no longer holds.
-    mutating func take(_ value: Value?) {
-      if let value { values.append(value) }
     }
   }
 }
@@ -42,10 +35,10 @@ extension FiringCore.State {
   /// Sets a value and handles a touch.
   mutating func accept(_ newValue: Value, _ change: inout Change) {
     if schedule.elapse(at: change.now) { fire(&change) }
-    setValue(newValue, &change)
+    setValue(newValue)
     if schedule.touch(at: change.now) { fire(&change) }
     // Nothing will fire this value.
-    if !change.keepsValue, schedule.deadline == nil { setValue(nil, &change) }
+    if !change.keepsValue, schedule.deadline == nil { setValue(nil) }
   }
 
   /// Sets a value and postpones the pending firing, if nothing else changes.
@@ -78,72 +71,48 @@ extension FiringCore.State {
     if let delivery { change.deliveries.append(delivery) }
     isUnseen = delivery == nil
     if change.keepsValue {
-      change.take(lastFired)
       lastFired = value
       revision += 1
     } else {
-      setValue(nil, &change)
+      setValue(nil)
     }
     guard action != nil else { return }
     let id = UniqueID.next()
     let current = actions.current?.ticket
-    let (isCurrent, displaced) = actions.add(value, id: id, ticket: ActionRun(after: current))
-    change.take(displaced)
-    guard isCurrent else { return }
-    let newRunner = FiringCore.Runner(id: id)
-    runner = newRunner
-    change.startedRunner = newRunner
-  }
-
-  /// Ensures that a task wakes no later than the pending firing is due.
-  mutating func adjustTimer(_ change: inout Change) {
-    let deadline = schedule.deadline
-    if let timer {
-      if let deadline, timer.wake <= deadline { return }
-      if let task = timer.task { change.cancelledTasks.append(task) }
-      self.timer = nil
-    }
-    guard let deadline else { return }
-    let newAlarm = Timer(wake: deadline)
-    timer = newAlarm
-    change.startedTimer = newAlarm
+    let ticket = ActionRun(after: current)
+    guard actions.add(value, id: id, ticket: ticket).isCurrent else { return }
+    let new = TaskSlot()
+    runner = new
+    change.started = (id, new)
   }
 
   /// Cancels the runs of the action that have not begun.
   mutating func cancelActions(_ change: inout Change) {
     let dropped = actions.cancel()
-    change.endedRuns += dropped
+    change.cancelledRuns += dropped.map(\.ticket)
     if !dropped.isEmpty {
       // The values of these runs count as not fired, and so does a firing that has reached no subscriber either.
       if isUnseen { schedule.withdrawFiring() }
       if change.keepsValue {
-        change.take(lastFired)
         lastFired = lastCalled
         revision += 1
       }
     }
-    guard actions.current == nil else { return }
-    if let task = runner?.task { change.cancelledTasks.append(task) }
-    runner = nil
+    if actions.current == nil { change.cancelledRunner = runner.take() }
   }
 
   /// Cancels everything and gives up the action and the values.
   mutating func release(_ change: inout Change) {
     schedule.cancel()
     cancelActions(&change)
-    if let task = runner?.task { change.cancelledTasks.append(task) }
-    runner = nil
-    change.action = action
+    if let runner = runner.take() { change.cancelledRunner = runner }
     action = nil
-    setValue(nil, &change)
-    change.take(lastFired)
-    change.take(lastCalled)
+    setValue(nil)
     (lastFired, lastCalled) = (nil, nil)
     isReleased = true
   }
 
-  mutating func setValue(_ newValue: Value?, _ change: inout Change) {
-    change.take(value)
+  mutating func setValue(_ newValue: Value?) {
     value = newValue
     revision += 1
   }

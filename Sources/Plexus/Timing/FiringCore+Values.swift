@@ -46,7 +46,7 @@ extension FiringCore.State where Schedule == Debouncer.Schedule {
   fileprivate mutating func set(_ newValue: Value, isBack: Bool, _ change: inout Change) {
     // A due firing happens first; the new value then differs from the last fired one.
     guard isBack, !schedule.isDue(at: change.now) else { return accept(newValue, &change) }
-    setValue(newValue, &change)
+    setValue(newValue)
     schedule.withdraw(at: change.now)
   }
 }

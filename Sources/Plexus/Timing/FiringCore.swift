@@ -6,14 +6,6 @@
 final class FiringCore<Schedule: FiringSchedule, Value: Sendable>: Sendable {
   typealias Action = @concurrent @Sendable (Value) async -> Void
 
-  /// The task that runs the action.
-  struct Runner: Sendable {
-    /// The id of its first run.
-    let id: UInt64
-    /// The task, once it has been created.
-    var task: Task<Void, Never>?
-  }
-
   struct State: Sendable {
     var schedule: Schedule
     /// The latest time read from the clock.
@@ -29,10 +21,11 @@ final class FiringCore<Schedule: FiringSchedule, Value: Sendable>: Sendable {
     /// The number of changes of the value and of the last fired one.
     var revision = 0
     /// The timer for the pending firing.
-    var timer: Timer?
+    var timer = MovableTimer()
     var actions = ActionRun.Queue<Value, ActionRun>()
     var action: Action?
-    var runner: Runner?
+    /// The task that runs the action, while there are runs.
+    var runner: TaskSlot?
     var isReleased = false
   }
 
@@ -102,9 +95,10 @@ final class FiringCore<Schedule: FiringSchedule, Value: Sendable>: Sendable {
           guard let floor, change.now < floor else { return state.latest }
           state.schedule.restart(at: change.now)
         }
+        change.former = state
         state.latest = change.now
         body(&state, &change)
-        state.adjustTimer(&change)
+        change.timer = state.timer.set(state.schedule.deadline)
         return nil
       }
       guard let latest else { return perform(change) }
@@ -146,49 +140,33 @@ final class FiringCore<Schedule: FiringSchedule, Value: Sendable>: Sendable {
 
   private func perform(_ change: Change) {
     for delivery in change.deliveries { delivery.deliver() }
-    for run in change.endedRuns { run.ticket.finish() }
-    for task in change.cancelledTasks { task.cancel() }
-    if let timer = change.startedTimer { start(timer) }
-    if let runner = change.startedRunner { start(runner) }
-  }
-
-  private func start(_ timer: Timer) {
-    timer.start(on: clock) { [weak self] hasSlept in
-      self?.wake(timer.id, hasFailed: !hasSlept)
-    } note: { note in
-      state.withLock { note(&$0.timer) }
+    for run in change.cancelledRuns { run.finish() }
+    change.cancelledRunner?.cancel()
+    change.timer?.perform(on: clock) { [weak self] sleeper, hasSlept in
+      self?.wake(sleeper, hasSlept: hasSlept)
+    }
+    guard let (run, runner) = change.started else { return }
+    runner.start {
+      Task.detached(priority: Task.currentPriority) { await self.runActions(run) }
     }
   }
 
-  /// Handles the wake-up of a timer.
+  /// Handles the waking of a sleeper.
   ///
   /// - Parameters:
-  ///   - timer: The id of the timer.
-  ///   - hasFailed: Whether the clock's `sleep` threw; the pending firing then counts as due.
+  ///   - sleeper: The sleeper.
+  ///   - hasSlept: Whether the clock has let it sleep. If not, the pending firing counts as due.
   /// - Returns: The next deadline to sleep until, if any.
-  private func wake(_ timer: UInt64, hasFailed: Bool) -> Duration? {
+  private func wake(_ sleeper: MovableTimer.Sleeper, hasSlept: Bool) -> Duration? {
     var deadline: Duration?
     change { state, change in
-      guard state.timer?.id == timer else { return }
+      guard state.timer.isCurrent(sleeper) else { return }
       let isDue =
-        hasFailed
-        ? state.schedule.expire(at: change.now) : state.schedule.elapse(at: change.now)
+        hasSlept ? state.schedule.elapse(at: change.now) : state.schedule.expire(at: change.now)
       if isDue { state.fire(&change) }
-      deadline = state.schedule.deadline
-      // The timer's task continues or ends by itself, so no timer has to be started or cancelled.
-      if let deadline { state.timer?.wake = deadline } else { state.timer = nil }
+      deadline = state.timer.sleep(until: state.schedule.deadline)
     }
     return deadline
-  }
-
-  private func start(_ runner: Runner) {
-    let task = Task.detached(priority: Task.currentPriority) { await self.runActions(runner.id) }
-    let isCurrent = state.withLock { state in
-      guard state.runner?.id == runner.id else { return false }
-      state.runner?.task = task
-      return true
-    }
-    if !isCurrent { task.cancel() }
   }
 
   private func runActions(_ first: UInt64) async {
@@ -200,16 +178,15 @@ final class FiringCore<Schedule: FiringSchedule, Value: Sendable>: Sendable {
   }
 
   private func begin(_ run: UInt64) -> (Action, Value, ActionRun)? {
-    var former: Value?
-    defer { withExtendedLifetime(former) {} }
-    return state.withLock { state in
-      guard let action = state.action, let run = state.actions.begin(run) else { return nil }
-      if keepsValue {
-        former = state.lastCalled
-        state.lastCalled = run.value
+    let (begun, _) = state.withLock { state -> ((Action, Value, ActionRun)?, Value?) in
+      let former = state.lastCalled
+      guard let action = state.action, let run = state.actions.begin(run) else {
+        return (nil, former)
       }
-      return (action, run.value, run.ticket)
+      if keepsValue { state.lastCalled = run.value }
+      return ((action, run.value, run.ticket), former)
     }
+    return begun
   }
 
   /// Ends a run of the action.
@@ -217,15 +194,13 @@ final class FiringCore<Schedule: FiringSchedule, Value: Sendable>: Sendable {
   /// - Parameter run: The id of the run.
   /// - Returns: The id of the next run, if any.
   private func end(_ run: UInt64) -> UInt64? {
-    let (ended, next, garbage) = state.withLock { state in
+    let (ended, next) = state.withLock { state in
       let ended = state.actions.end(run)
       let next = state.actions.current?.id
-      let garbage = next == nil ? state.runner : nil
       if next == nil { state.runner = nil }
-      return (ended, next, garbage)
+      return (ended, next)
     }
     ended?.ticket.finish()
-    withExtendedLifetime(garbage) {}
     return next
   }
 }

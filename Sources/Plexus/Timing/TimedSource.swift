@@ -26,18 +26,14 @@ where Base.Element: Sendable {
     }
   }
 
-  private enum Progress: Sendable {
-    case waiting(Base)
-    case begun(Task<Void, Never>)
-    case ended
-  }
-
   private let link: Link
-  private let progress: Locked<Progress>
+  /// The base sequence, until its iteration begins.
+  private let base: Locked<Base?>
+  private let iteration = TaskSlot()
 
   init(_ base: Base, _ schedule: Schedule, clock: any Clock<Duration>) {
     link = Link(core: FiringCore(schedule, value: nil, clock: clock, action: nil))
-    progress = Locked(.waiting(base))
+    self.base = Locked(base)
   }
 
   deinit {
@@ -51,29 +47,16 @@ where Base.Element: Sendable {
 
   /// Begins the iteration when called for the first time.
   func start() {
-    let base = progress.withLock { progress -> Base? in
-      guard case .waiting(let base) = progress else { return nil }
-      return base
+    guard let base = base.withLock({ $0.take() }) else { return }
+    iteration.start {
+      Task { [link] in await link.carry(base) }
     }
-    guard let base else { return }
-    let task = Task { [link] in await link.carry(base) }
-    let garbage = progress.withLock { progress in
-      let garbage = progress
-      if case .waiting = progress { progress = .begun(task) }
-      return garbage
-    }
-    if case .waiting = garbage { return }
-    task.cancel()
   }
 
   /// Ends the iteration and drops the pending element.
   func cancel() {
-    let former = progress.withLock { progress in
-      let former = progress
-      progress = .ended
-      return former
-    }
-    if case .begun(let task) = former { task.cancel() }
+    base.release { $0.take() }
+    iteration.cancel()
     link.core.release()
   }
 

@@ -12,15 +12,15 @@ import Testing
     case fail
     case reset
     case beginLoad
-    case succeed(PublisherLoad.ID)
-    case breakDown(PublisherLoad.ID)
-    case abandon(PublisherLoad.ID)
+    case succeed(Int)
+    case breakDown(Int)
+    case abandon(Int)
     case wait
   }
 
   /// The state, and the belief of an observer that sees only the events.
   struct World {
-    var state = DataPublisherState<Int>()
+    var state = LoadingState<Int, Never>()
     var history: [Event] = []
     var brokenPromise: String?
 
@@ -30,9 +30,11 @@ import Testing
     var belief = "unknown"
     var value: Int?
     var valueAge: Duration?
-    /// The loads that are still running, and the current one.
-    var running: [PublisherLoad.ID] = []
-    var current: PublisherLoad.ID?
+    /// All loads so far.
+    var loads: [Flight] = []
+    /// The numbers of the loads that are still running, and of the current one.
+    var running: [Int] = []
+    var current: Int?
     /// The state before the current load began.
     var before: (belief: String, value: Int?)?
 
@@ -64,24 +66,27 @@ import Testing
         (belief, value, current) = ("unknown", nil, nil)
       case .beginLoad:
         before = (belief, value)
-        let load = state.beginLoad()
-        if running.contains(load) { brokenPromise = "two loads have one number" }
-        running.append(load)
-        current = load
+        current = loads.count
+        running.append(loads.count)
+        loads.append(state.beginLoad())
         belief = "loading"
       case .succeed(let load):
         running.removeAll { $0 == load }
         lastValue += 1
-        let isPublished = state.finishLoad(load, with: .success(lastValue), at: now)
+        let isPublished = state.finishLoad(loads[load], with: .success(lastValue), at: now)
         if isPublished != (load == current) { brokenPromise = "a late result was used, or none" }
         if load == current { learn(lastValue) }
       case .breakDown(let load):
         running.removeAll { $0 == load }
-        let isPublished = state.finishLoad(load, with: .failure(LoadingFailure.first), at: now)
+        let isPublished = state.finishLoad(
+          loads[load],
+          with: .failure(LoadingFailure.first),
+          at: now
+        )
         if isPublished != (load == current) { brokenPromise = "a late failure was used, or none" }
         if load == current { (belief, current) = ("failed", nil) }
       case .abandon(let load):
-        let hasChanged = state.abandonLoad(load)
+        let hasChanged = state.abandon(loads[load])
         if hasChanged != (load == current) { brokenPromise = "a late departure changed the state" }
         if load == current, let before {
           (belief, value, current) = (before.belief, before.value, nil)
@@ -101,7 +106,9 @@ import Testing
       if state.current.value != value {
         brokenPromise = "the known value was lost, or is a wrong one"
       }
-      if state.currentLoad != current { brokenPromise = "callers would join the wrong load" }
+      if loads.indices.contains(where: { state.isCurrent(loads[$0]) != ($0 == current) }) {
+        brokenPromise = "callers would join the wrong load"
+      }
       let age = belief == "loaded" ? valueAge.map { now - $0 } : nil
       for limit in [Duration.seconds(1), .seconds(2)] {
         let isStale = age.map { $0 >= limit } ?? false

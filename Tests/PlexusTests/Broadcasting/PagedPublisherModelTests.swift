@@ -9,25 +9,27 @@ import Testing
   enum Event: Hashable {
     case askFirst
     case askNext
-    case succeed(PublisherLoad.ID)
-    case succeedAtEnd(PublisherLoad.ID)
-    case breakDown(PublisherLoad.ID)
-    case abandon(PublisherLoad.ID)
+    case succeed(Int)
+    case succeedAtEnd(Int)
+    case breakDown(Int)
+    case abandon(Int)
     case reset
   }
 
   /// A load, as an observer sees it.
-  struct Flight: Hashable {
-    let id: PublisherLoad.ID
+  struct Load: Hashable {
+    let id: Int
     let isFirst: Bool
   }
 
   /// The state, and the belief of an observer that sees only the events.
   struct World {
-    var state = PagedPublisherState<String, Int>()
+    var state = LoadingState<Pages<String>, Int>()
     var history: [Event] = []
     var brokenPromise: String?
 
+    /// All loads so far.
+    var loads: [Flight] = []
     var lastNumber = 0
     /// The known items, and the next cursor.
     var items: [String]?
@@ -35,8 +37,8 @@ import Testing
     var belief = "unknown"
     /// The state before the current load began.
     var settled = "unknown"
-    var running: [Flight] = []
-    var current: Flight?
+    var running: [Load] = []
+    var current: Load?
 
     var possibleEvents: [Event] {
       var events: [Event] = [.askFirst, .askNext, .reset]
@@ -56,13 +58,13 @@ import Testing
       case .succeedAtEnd(let id): finish(id, isLast: true)
       case .breakDown(let id):
         let isCurrent = retire(id)
-        if state.finishLoad(id, with: .failure(LoadingFailure.first)) != isCurrent {
+        if state.finishPage(loads[id], with: .failure(LoadingFailure.first)) != isCurrent {
           brokenPromise = "a late failure was used, or none"
         }
         if isCurrent { settle("failed") }
       case .abandon(let id):
         let isCurrent = retire(id)
-        if state.abandonLoad(id) != isCurrent { brokenPromise = "a late departure was noticed" }
+        if state.abandon(loads[id]) != isCurrent { brokenPromise = "a late departure was noticed" }
         if isCurrent { settle(settled) }
       case .reset:
         state.reset()
@@ -72,37 +74,39 @@ import Testing
       check()
     }
 
-    private mutating func ask(_ request: PagedPublisherState<String, Int>.Request) {
+    private mutating func ask(_ request: LoadingState<Pages<String>, Int>.Request) {
       let wantsFirst = request == .first || items == nil
       let isAtEnd = items != nil && cursor == nil
-      switch state.ask(for: request) {
-      case .nothing:
+      switch state.answer(to: request) {
+      case .known:
         if current != nil || wantsFirst || !isAtEnd { brokenPromise = "a page was not loaded" }
       case .joins:
         if current == nil { brokenPromise = "a caller waits for nothing" }
         if request == .first, current?.isFirst == false {
           brokenPromise = "a first page from a later one"
         }
-      case .begins(let id, let start):
+      case .begins(let continues):
+        let id = loads.count
+        loads.append(Flight.ofCaller())
+        let start = state.begin(loads[id], continuing: continues)
         if let current, request == .next || current.isFirst {
           brokenPromise = "two loads at once: \(current)"
         }
         if current == nil, request == .next, isAtEnd { brokenPromise = "loads beyond the end" }
         if start != (wantsFirst ? nil : cursor) { brokenPromise = "the wrong page is fetched" }
-        if running.contains(where: { $0.id == id }) { brokenPromise = "two loads have one number" }
-        let flight = Flight(id: id, isFirst: wantsFirst)
+        let flight = Load(id: id, isFirst: wantsFirst)
         running.append(flight)
         current = flight
         belief = "loading"
       }
     }
 
-    private mutating func finish(_ id: PublisherLoad.ID, isLast: Bool) {
+    private mutating func finish(_ id: Int, isLast: Bool) {
       let flight = current
       let isCurrent = retire(id)
       lastNumber += 1
       let page = Page(items: ["\(lastNumber)"], next: isLast ? nil : lastNumber)
-      if state.finishLoad(id, with: .success(page)) != isCurrent {
+      if state.finishPage(loads[id], with: .success(page)) != isCurrent {
         brokenPromise = "a late page was used, or none"
       }
       guard isCurrent, let flight else { return }
@@ -112,7 +116,7 @@ import Testing
     }
 
     /// Ends a load, and returns whether it was the current one.
-    private mutating func retire(_ id: PublisherLoad.ID) -> Bool {
+    private mutating func retire(_ id: Int) -> Bool {
       running.removeAll { $0.id == id }
       return current?.id == id
     }
@@ -128,7 +132,9 @@ import Testing
       if let pages = state.current.value, pages.isComplete != (cursor == nil) {
         brokenPromise = "wrong about the end"
       }
-      if state.currentLoad != current?.id { brokenPromise = "callers would join the wrong load" }
+      if loads.indices.contains(where: { state.isCurrent(loads[$0]) != ($0 == current?.id) }) {
+        brokenPromise = "callers would join the wrong load"
+      }
     }
   }
 

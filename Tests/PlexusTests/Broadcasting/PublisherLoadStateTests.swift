@@ -4,26 +4,27 @@ import Testing
 @testable import Plexus
 
 @Suite(.fewAtOnce) struct `A load of a publisher` {
-  private let load = PublisherLoad(id: PublisherLoad.ID(rawValue: 1))
+  private let load = Flight.ofCaller()
 
   @Test func `rule 0.4: does not hold a caller that has left before waiting`() async {
     let place = WaitPlace.first
-    let departure = load.depart(place)
+    let departure = load.leaveLoad(place)
     #expect(departure.isLast)
-    departure.perform()
+    departure.resume()
+    load.cancel()
     let caller = begin { [load] in
-      try await load.outcome(in: place, begin: {}, leave: { false }).value(of: Int.self)
+      try await load.loadOutcome(in: place, begin: {}, leave: { false }).value(of: Int.self)
     }
-    load.finish(Result<Int, any Error>.success(1))
+    load.endLoad(with: Result<Int, any Error>.success(1))
     await #expect(throws: CancellationError.self) { try await caller.value }
   }
 
   @Test func `does not hold a caller that waits after its end`() async throws {
     let place = WaitPlace.first
     load.end()
-    load.finish(Result<Int, any Error>.success(1))
-    let outcome = try await load.outcome(in: place, begin: {}, leave: { false })
+    load.endLoad(with: Result<Int, any Error>.success(1))
+    let outcome = try await load.loadOutcome(in: place, begin: {}, leave: { false })
     #expect(outcome.value(of: Int.self) == 1)
-    #expect(!load.depart(place).isLast)
+    #expect(!load.leaveLoad(place).isLast)
   }
 }

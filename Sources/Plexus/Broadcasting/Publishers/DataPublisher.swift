@@ -79,7 +79,8 @@ public final actor DataPublisher<Value: Sendable>: StatefulBroadcaster {
   /// The type of the elements that subscribers receive.
   public typealias Element = LoadState<Value>
 
-  @usableFromInline let core: DataPublisherCore<Value>
+  /// A value is loaded as a whole, so that there is no place at which it continues.
+  @usableFromInline let core: LoadingCore<Value, Never>
 
   /// Creates a publisher in the state `.unknown`.
   ///
@@ -92,7 +93,7 @@ public final actor DataPublisher<Value: Sendable>: StatefulBroadcaster {
     publishesStaleness: Bool = false,
     clock: any Clock<Duration> = ContinuousClock()
   ) {
-    core = DataPublisherCore(
+    core = LoadingCore(
       staleAfter: staleAfter,
       publishesStaleness: publishesStaleness,
       clock: clock
@@ -146,7 +147,10 @@ public final actor DataPublisher<Value: Sendable>: StatefulBroadcaster {
   /// Publishes `.loading`, with the newest value as the previous one.
   @inlinable
   public nonisolated func startLoading() {
-    core.change { state, _ in state.startLoading() }
+    core.change { state, publication, _ in
+      state.startLoading()
+      publication = .state
+    }
   }
 
   /// Publishes a value.
@@ -154,7 +158,10 @@ public final actor DataPublisher<Value: Sendable>: StatefulBroadcaster {
   /// - Parameter value: The value.
   @inlinable
   public nonisolated func update(_ value: Value) {
-    core.change { state, now in state.update(value, at: now) }
+    core.change { state, publication, now in
+      state.update(value, at: now)
+      publication = .state
+    }
   }
 
   /// Publishes `.failed`, with the newest value as the previous one.
@@ -162,7 +169,10 @@ public final actor DataPublisher<Value: Sendable>: StatefulBroadcaster {
   /// - Parameter error: The error.
   @inlinable
   public nonisolated func fail(_ error: any Error) {
-    core.change { state, _ in state.fail(error) }
+    core.change { state, publication, _ in
+      state.fail(error)
+      publication = .state
+    }
   }
 
   /// Drops the value and publishes `.unknown`.
@@ -172,7 +182,10 @@ public final actor DataPublisher<Value: Sendable>: StatefulBroadcaster {
   /// are skipped under every buffering policy, and do not count in ``Subscription/droppedCount``.
   @inlinable
   public nonisolated func reset() {
-    core.reset()
+    core.change { state, publication, _ in
+      state.reset()
+      publication = .reset
+    }
   }
 
   /// Loads a value and publishes it, or joins the load in flight.
@@ -188,7 +201,7 @@ public final actor DataPublisher<Value: Sendable>: StatefulBroadcaster {
   public nonisolated func load(
     _ operation: @escaping @concurrent @Sendable () async throws -> Value
   ) async throws -> Value {
-    try await core.load(unlessLoaded: false, operation)
+    try await load(.first, operation)
   }
 
   /// Loads a value if the state is unknown, failed or stale.
@@ -201,7 +214,18 @@ public final actor DataPublisher<Value: Sendable>: StatefulBroadcaster {
   public nonisolated func loadIfNeeded(
     _ operation: @escaping @concurrent @Sendable () async throws -> Value
   ) async throws -> Value {
-    try await core.load(unlessLoaded: true, operation)
+    try await load(.fresh, operation)
+  }
+
+  @inlinable
+  nonisolated func load(
+    _ request: LoadingState<Value, Never>.Request,
+    _ operation: @escaping @concurrent @Sendable () async throws -> Value
+  ) async throws -> Value {
+    switch try await core.load(request, { _ in operation }, accept: { $0.update($1, at: $2) }) {
+    case .known(let value): value
+    case .outcome(let outcome): outcome.value(of: Value.self)
+    }
   }
 }
 

@@ -61,7 +61,8 @@ public final actor PagedPublisher<Item: Sendable, Cursor: Sendable>: StatefulBro
   /// The type of the elements that subscribers receive.
   public typealias Element = LoadState<Pages<Item>>
 
-  let core: PagedPublisherCore<Item, Cursor>
+  let core: LoadingCore<Pages<Item>, Cursor>
+  private let fetch: @concurrent @Sendable (Cursor?) async throws -> Page<Item, Cursor>
 
   /// Creates a publisher in the state `.unknown`.
   ///
@@ -71,11 +72,12 @@ public final actor PagedPublisher<Item: Sendable, Cursor: Sendable>: StatefulBro
   public init(
     fetch: @escaping @concurrent @Sendable (Cursor?) async throws -> Page<Item, Cursor>
   ) {
-    core = PagedPublisherCore(fetch: fetch)
+    core = LoadingCore()
+    self.fetch = fetch
   }
 
   deinit {
-    core.hub.finish()
+    core.close()
   }
 
   /// The current state.
@@ -119,7 +121,7 @@ public final actor PagedPublisher<Item: Sendable, Cursor: Sendable>: StatefulBro
   ///   was cancelled before the call; ``LoadError/recursiveLoad`` if called by the fetch that it would join, or by one
   ///   for which that fetch waits.
   public nonisolated func loadFirstPage() async throws {
-    try await core.load(.first)
+    try await load(.first)
   }
 
   /// Loads the page after the loaded ones, or the first page.
@@ -128,7 +130,7 @@ public final actor PagedPublisher<Item: Sendable, Cursor: Sendable>: StatefulBro
   ///
   /// - Throws: The same errors as ``loadFirstPage()``.
   public nonisolated func loadNextPage() async throws {
-    try await core.load(.next)
+    try await load(.next)
   }
 
   /// Drops all pages and publishes `.unknown`.
@@ -137,7 +139,20 @@ public final actor PagedPublisher<Item: Sendable, Cursor: Sendable>: StatefulBro
   /// not used. After this method has returned, no subscriber receives an earlier state: unread states are skipped under
   /// every buffering policy.
   public nonisolated func reset() {
-    core.reset()
+    core.change { state, publication, _ in
+      state.reset()
+      publication = .reset
+    }
+  }
+
+  private nonisolated func load(
+    _ request: LoadingState<Pages<Item>, Cursor>.Request
+  ) async throws {
+    _ = try await core.load(request) { [fetch] cursor in
+      { try await fetch(cursor) }
+    } accept: { state, page, _ in
+      state.append(page)
+    }
   }
 }
 

@@ -27,19 +27,19 @@ extension BatchWindow {
 final class BatchWindow: Sendable {
   private struct State: Sendable {
     var batch: BatchState<Flight>
-    /// The task that closes the open batch at the end of its window.
-    var timer: Task<Void, Never>?
+    /// The timer that closes the open batch at the end of its window.
+    var timer = MovableTimer()
     /// Launches the open batch with the task-local values of its first caller, if they are inherited.
     var departure: OneShot<[Flight]>?
   }
 
   private let window: Duration
-  private let clock: any Clock<Duration>
+  private let clock: any ErasedClock
   private let state: Locked<State>
 
   init(_ rules: Rules, clock: any Clock<Duration>) {
     window = rules.window
-    self.clock = clock
+    self.clock = clock.erased()
     state = Locked(State(batch: BatchState(maximumSize: rules.maximumSize)))
   }
 
@@ -56,11 +56,11 @@ final class BatchWindow: Sendable {
         let step = state.batch.add(flight) { $0.isCancelled || $0.isSettled }
         switch step {
         case .joins:
-          return (step, (timer: Task<Void, Never>?.none, departure: OneShot<[Flight]>?.none))
+          return (step, (sleeper: MovableTimer.Sleeper?.none, departure: OneShot<[Flight]>?.none))
         case .opens:
           state.departure = departure
           return (step, (nil, nil))
-        case .departs: return (step, (state.timer.take(), state.departure.take()))
+        case .departs: return (step, (state.timer.clear(), state.departure.take()))
         }
       }
       switch step {
@@ -73,7 +73,7 @@ final class BatchWindow: Sendable {
         }
         open(number, launch)
       case .departs(let flights):
-        old.timer?.cancel()
+        old.sleeper?.cancel()
         if let departure = old.departure { departure.set(flights) } else { launch(flights) }
       }
     }
@@ -81,20 +81,17 @@ final class BatchWindow: Sendable {
 
   /// Starts the timer of a batch.
   private func open(_ number: Int, _ launch: @escaping @Sendable ([Flight]) -> Void) {
-    let timer = clock.timer(window, firesAlways: true) { [self] in
+    let wake = clock.now() + window.limited
+    let change = state.withLock { $0.batch.isOpen(number) ? $0.timer.set(wake) : nil }
+    change?.perform(on: clock) { [self] _, _ in
       let (flights, departure) = state.withLock { state in
         guard state.batch.isOpen(number) else { return ([Flight](), OneShot<[Flight]>?.none) }
-        state.timer = nil
+        _ = state.timer.clear()
         return (state.batch.close(number), state.departure.take())
       }
-      guard !flights.isEmpty else { return }
+      guard !flights.isEmpty else { return nil }
       if let departure { departure.set(flights) } else { launch(flights) }
+      return nil
     }
-    let isOpen = state.withLock { state in
-      let isOpen = state.batch.isOpen(number)
-      if isOpen { state.timer = timer }
-      return isOpen
-    }
-    if !isOpen { timer.cancel() }
   }
 }

@@ -9,7 +9,7 @@ final class LiveFetching<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     var live = LiveState()
     /// The fetch in flight for the subscriptions.
     var fetch: Task<Void, Never>?
-    var timer: Timer?
+    var timer = MovableTimer()
     /// The tasks that iterate the signals of each subscription.
     var signals: [UInt64: [Task<Void, Never>]] = [:]
   }
@@ -17,8 +17,8 @@ final class LiveFetching<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   /// The work to be done with no lock held.
   private struct Work: Sendable {
     var effects = LiveState.Effects()
-    var cancelled: [Task<Void, Never>] = []
-    var timer: Timer?
+    var cancelledFetch: Task<Void, Never>?
+    var timer: MovableTimer.Change?
   }
 
   private let key: Key
@@ -76,13 +76,13 @@ final class LiveFetching<Key: Hashable & Sendable, Value: Sendable>: Sendable {
 
   /// Cancels all tasks, because the cache has been released.
   func finish() {
-    let (signals, fetch, timer) = state.withLock { state in
-      defer { (state.signals, state.fetch, state.timer) = ([:], nil, nil) }
-      return (state.signals, state.fetch, state.timer)
+    let (signals, fetch, sleeper) = state.withLock { state in
+      defer { (state.signals, state.fetch) = ([:], nil) }
+      return (state.signals, state.fetch, state.timer.clear())
     }
     for task in signals.values.joined() { task.cancel() }
     fetch?.cancel()
-    timer?.task?.cancel()
+    sleeper?.cancel()
   }
 
   private func receiveSignal(for id: UInt64) -> Bool {
@@ -133,19 +133,18 @@ final class LiveFetching<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     let work = state.withLock { state in
       var work = Work()
       work.effects = event(&state.live, { cache.sight(of: key, hash: hash) }, now)
-      if work.effects.leavesFetch || work.effects.fetch != nil, let former = state.fetch.take() {
-        work.cancelled.append(former)
+      if work.effects.leavesFetch || work.effects.fetch != nil {
+        work.cancelledFetch = state.fetch.take()
       }
       let wake = state.live.nextWake.map { clockNow + .nanoseconds($0.subtractingSaturating(now)) }
-      if state.timer?.wake != wake {
-        if let task = state.timer?.task { work.cancelled.append(task) }
-        state.timer = wake.map { Timer(wake: $0.limited) }
-        work.timer = state.timer
-      }
+      work.timer = state.timer.set(wake?.limited, isExact: true)
       return work
     }
-    for task in work.cancelled { task.cancel() }
-    if let timer = work.timer { start(timer, on: clock) }
+    work.cancelledFetch?.cancel()
+    work.timer?.perform(on: clock) { [weak self] sleeper, hasSlept in
+      self?.wake(sleeper, hasSlept: hasSlept)
+      return nil
+    }
     if let fetch = work.effects.fetch { begin(fetch, in: cache) }
   }
 
@@ -172,22 +171,12 @@ final class LiveFetching<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     }
   }
 
-  private func start(_ timer: Timer, on clock: any ErasedClock) {
-    timer.start(on: clock) { [weak self] hasSlept in
-      if hasSlept { self?.wake(timer.id) }
-      return nil
-    } note: { note in
-      state.withLock { note(&$0.timer) }
-    }
-  }
-
-  private func wake(_ timer: UInt64) {
+  private func wake(_ sleeper: MovableTimer.Sleeper, hasSlept: Bool) {
     let isCurrent = state.withLock { state in
-      guard state.timer?.id == timer else { return false }
-      state.timer = nil
-      return true
+      guard state.timer.isCurrent(sleeper) else { return false }
+      return state.timer.clear() != nil
     }
-    guard isCurrent else { return }
+    guard isCurrent, hasSlept else { return }
     change { live, sight, now in live.wake(sight(), at: now) }
   }
 }

@@ -1,0 +1,259 @@
+/// The implementation of a publisher, which loads in flight use without keeping the publisher alive.
+@usableFromInline
+final class LoadingCore<Value: Sendable, Cursor: Sendable>: Sendable {
+  @usableFromInline typealias Loading = LoadingState<Value, Cursor>
+
+  @usableFromInline
+  struct State: Sendable {
+    @usableFromInline var loading = Loading()
+    /// The timer that fires when the loaded value becomes stale.
+    var timer = MovableTimer()
+    /// Whether the publisher was released, so that no staleness is published.
+    var isClosed = false
+
+    @usableFromInline
+    init() {}
+  }
+
+  @usableFromInline let hub = BroadcastHub<LoadState<Value>>(isResettable: true)
+  @usableFromInline let state = Locked(State())
+  @usableFromInline let staleAfter: Duration?
+  @usableFromInline let publishesStaleness: Bool
+  private let clock: any ErasedClock
+
+  @usableFromInline
+  init(
+    staleAfter: Duration? = nil,
+    publishesStaleness: Bool = false,
+    clock: any Clock<Duration> = ContinuousClock()
+  ) {
+    self.staleAfter = staleAfter
+    self.publishesStaleness = publishesStaleness && staleAfter != nil
+    self.clock = clock.erased()
+  }
+
+  @inlinable var current: LoadState<Value> {
+    state.withLock { $0.loading.current }
+  }
+
+  /// The time, if values can become stale; the user's clock is read with no lock held.
+  @inlinable var now: Duration {
+    staleAfter == nil ? .zero : time()
+  }
+
+  @usableFromInline
+  @inline(never)
+  func time() -> Duration {
+    clock.now()
+  }
+
+  @inlinable var isStale: Bool {
+    guard let staleAfter else { return false }
+    let now = time()
+    return state.withLock { $0.loading.isStale(after: staleAfter, at: now) }
+  }
+
+  func withHub<Result>(
+    _ body: (_ hub: BroadcastHub<LoadState<Value>>, _ replay: [LoadState<Value>]) -> Result
+  ) -> Result {
+    state.withLock { body(hub, [$0.loading.current]) }
+  }
+
+  /// The part of a change that subscribers receive.
+  @usableFromInline
+  enum Publication: Sendable {
+    case nothing
+    case state
+    /// The state, in place of all unread ones.
+    case reset
+  }
+
+  /// Changes the state and publishes it.
+  ///
+  /// - Parameter body: Changes the state, and decides whether it is published: not by default.
+  @inlinable
+  func change<Result>(
+    _ body: (inout Loading, inout Publication, _ now: Duration) -> Result
+  ) -> Result {
+    let now = now
+    // Replaced values and loads are released with no lock held.
+    var former: Loading?
+    var delivery: Delivery<LoadState<Value>>?
+    let result = state.withLock { state in
+      former = state.loading
+      var publication = Publication.nothing
+      let result = body(&state.loading, &publication, now)
+      switch publication {
+      case .nothing: break
+      case .state: delivery = hub.prepare(state.loading.current)
+      case .reset: delivery = hub.prepareReset(state.loading.current)
+      }
+      return result
+    }
+    delivery?.deliver()
+    if publishesStaleness { setTimer(at: now) }
+    withExtendedLifetime(former) {}
+    return result
+  }
+
+  /// Ends every stream when the publisher is released.
+  @usableFromInline
+  func close() {
+    hub.finish()
+    let sleeper = state.withLock { state in
+      state.isClosed = true
+      return state.timer.clear()
+    }
+    sleeper?.cancel()
+  }
+}
+
+// MARK: - Loading
+
+extension LoadingCore {
+  /// The value for a caller of a load.
+  @usableFromInline
+  enum Loaded: Sendable {
+    case known(Value)
+    case outcome(Outcome)
+  }
+
+  /// Joins the current load or starts one, and waits for it, unless there is nothing to load.
+  ///
+  /// - Parameters:
+  ///   - request: The requested value.
+  ///   - operation: Returns the operation that loads it from a place on, or from the beginning.
+  ///   - accept: Records the output of the operation.
+  /// - Returns: The value that is known, or the outcome of the load.
+  /// - Throws: The error of the operation; a `CancellationError` if the caller is cancelled;
+  ///   ``LoadError/recursiveLoad`` if it would wait for itself.
+  @inlinable
+  func load<Output: Sendable>(
+    _ request: Loading.Request,
+    _ operation: (Cursor?) -> @concurrent @Sendable () async throws -> Output,
+    accept: @escaping @Sendable (inout Loading, Output, _ now: Duration) -> Void
+  ) async throws -> Loaded {
+    try Task.checkCancellation()
+    switch answer(to: request) {
+    case .known(let value):
+      return .known(value)
+    case .joined(let flight, let place):
+      return .outcome(try await wait(for: flight, in: place) {})
+    case .began(let flight, let cursor):
+      let operation = operation(cursor)
+      return .outcome(
+        try await wait(for: flight, in: .first) {
+          flight.startLoad { priority in
+            Task.detached(priority: priority) { [self] in
+              finish(flight, with: await flight.result(of: operation), accept)
+            }
+          }
+        }
+      )
+    }
+  }
+
+  /// The way in which a caller gets its value.
+  @usableFromInline
+  enum Answer: Sendable {
+    case known(Value)
+    case joined(Flight, WaitPlace)
+    case began(Flight, at: Cursor?)
+  }
+
+  @inlinable
+  func answer(to request: Loading.Request) -> Answer {
+    change { loading, publication, now in
+      let isStale = loading.isStale(after: staleAfter, at: now)
+      switch loading.answer(to: request, isStale: isStale) {
+      case .known(let value):
+        return .known(value)
+      case .joins(let flight):
+        return .joined(flight, flight.join())
+      case .begins(let continues):
+        let flight = Flight.ofCaller()
+        publication = .state
+        return .began(flight, at: loading.begin(flight, continuing: continues))
+      }
+    }
+  }
+
+  @inlinable
+  func wait(
+    for flight: Flight,
+    in place: WaitPlace,
+    begin: () -> Void
+  ) async throws -> Outcome {
+    try await flight.loadOutcome(in: place, begin: begin) { self.leave(flight, place) }
+  }
+
+  /// Removes a caller; the last one cancels the load.
+  ///
+  /// - Returns: Whether the caller was still waiting.
+  @usableFromInline
+  func leave(_ flight: Flight, _ place: WaitPlace) -> Bool {
+    let departure = change { loading, publication, _ in
+      let departure = flight.leaveLoad(place)
+      if departure.isLast, loading.abandon(flight) { publication = .state }
+      return departure
+    }
+    departure.resume()
+    // If it has not started yet, it is cancelled when it starts.
+    if departure.isLast { flight.cancel() }
+    return departure.hasLeft
+  }
+
+  @inlinable
+  func finish<Output: Sendable>(
+    _ flight: Flight,
+    with result: Result<Output, any Error>,
+    _ accept: (inout Loading, Output, _ now: Duration) -> Void
+  ) {
+    flight.noteOutcome()
+    change { loading, publication, now in
+      if loading.finish(flight, with: result, { accept(&$0, $1, now) }) { publication = .state }
+    }
+    flight.endLoad(with: result)
+  }
+}
+
+// MARK: - Publishing staleness
+
+extension LoadingCore {
+  /// Ensures that a timer fires when the loaded value becomes stale, or earlier.
+  ///
+  /// - Parameter now: The time of the last change. If another one has followed, it sets the timer, too.
+  @usableFromInline
+  @inline(never)
+  func setTimer(at now: Duration) {
+    let change = state.withLock { state -> MovableTimer.Change? in
+      // If the value is stale, the timer is about to publish that.
+      let isStale = state.loading.isStale(after: staleAfter, at: now)
+      guard !state.isClosed, !isStale else { return nil }
+      let time = state.loading.timeUntilStale(after: staleAfter, at: now)
+      return state.timer.set(time.map { now + $0.limited })
+    }
+    change?.perform(on: clock) { [weak self] sleeper, hasSlept in
+      self?.wake(sleeper, hasSlept: hasSlept)
+    }
+  }
+
+  /// Handles the waking of a sleeper.
+  ///
+  /// - Parameters:
+  ///   - sleeper: The sleeper.
+  ///   - hasSlept: Whether the clock has let it sleep. If not, it stops until the next change.
+  /// - Returns: The time at which it wakes next, if any.
+  private func wake(_ sleeper: MovableTimer.Sleeper, hasSlept: Bool) -> Duration? {
+    let now = clock.now()
+    let (next, delivery) = state.withLock { state -> (Duration?, Delivery<LoadState<Value>>?) in
+      guard state.timer.isCurrent(sleeper) else { return (nil, nil) }
+      let time = hasSlept ? state.loading.timeUntilStale(after: staleAfter, at: now) : nil
+      let next = state.timer.sleep(until: time.map { now + $0.limited })
+      let isStale = next == nil && state.loading.isStale(after: staleAfter, at: now)
+      return (next, isStale ? hub.prepare(state.loading.current) : nil)
+    }
+    delivery?.deliver()
+    return next
+  }
+}
