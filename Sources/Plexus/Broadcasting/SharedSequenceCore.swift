@@ -146,10 +146,10 @@ final class SharedSequenceCore<Element: Sendable>: Sendable {
   private func stop() {
     guard lingering > .zero else { return stop(after: nil) }
     let wake = clock.now() + lingering.limited
-    let change = state.withLock { state in
+    let move = state.withLock { state in
       state.run != nil && hasNoSubscribers ? state.timer.set(wake) : nil
     }
-    change?.perform(on: clock) { [weak self] sleeper, _ in
+    move?.perform(on: clock) { [weak self] sleeper, _ in
       self?.stop(after: sleeper)
       return nil
     }

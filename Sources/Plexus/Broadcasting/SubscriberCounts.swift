@@ -29,8 +29,7 @@ extension Messenger {
   /// - Throws: A `CancellationError` if the calling task is cancelled; ``BroadcastError/finished`` if the messenger has
   ///   finished.
   public nonisolated func waitForSubscriber() async throws {
-    try await hub.waitForSubscriber()
-    withExtendedLifetime(self) {}
+    try await hub.waitForSubscriber(retaining: self)
   }
 }
 
@@ -53,8 +52,7 @@ extension CurrentValue {
   /// - Throws: A `CancellationError` if the calling task is cancelled; ``BroadcastError/finished`` if the value has
   ///   finished.
   public nonisolated func waitForSubscriber() async throws {
-    try await hub.waitForSubscriber()
-    withExtendedLifetime(self) {}
+    try await hub.waitForSubscriber(retaining: self)
   }
 }
 
@@ -77,8 +75,7 @@ extension SharedSequence {
   /// - Throws: A `CancellationError` if the calling task is cancelled; ``BroadcastError/finished`` if the sequence has
   ///   ended.
   public nonisolated func waitForSubscriber() async throws {
-    try await core.hub.waitForSubscriber()
-    withExtendedLifetime(self) {}
+    try await core.hub.waitForSubscriber(retaining: self)
   }
 }
 
@@ -90,7 +87,11 @@ extension BroadcastHub {
   }
 
   /// Waits until there is a subscriber.
-  func waitForSubscriber() async throws {
+  ///
+  /// - Parameter owner: The owner of the hub, whose release would end it.
+  /// - Throws: A `CancellationError` if the calling task is cancelled; ``BroadcastError/finished`` if the hub has finished.
+  func waitForSubscriber(retaining owner: some AnyObject) async throws {
+    defer { withExtendedLifetime(owner) {} }
     removeOrphans()
     let counts = countSubscription(bufferingPolicy: .unbounded)
     for await count in counts where count > 0 { return }

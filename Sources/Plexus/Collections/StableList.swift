@@ -41,17 +41,13 @@ struct StableList<Member> {
   ///
   /// - Parameter number: The number that ``append(_:)`` returned.
   /// - Returns: The member, or `nil` if it has been removed before.
+  @inlinable
   mutating func remove(_ number: Int) -> Member? {
-    var low = 0
-    var high = places.count
-    while low < high {
-      let middle = (low + high) / 2
-      if places[middle].number < number { low = middle + 1 } else { high = middle }
-    }
-    guard low < places.count, places[low].number == number,
-      let member = places[low].member
+    let index = places.firstSortedIndex { $0.number >= number }
+    guard index < places.count, places[index].number == number,
+      let member = places[index].member
     else { return nil }
-    places[low].member = nil
+    places[index].member = nil
     gaps += 1
     if gaps > 16, gaps > places.count / 2 {
       places.removeAll { $0.member == nil }

@@ -14,12 +14,12 @@ struct MovableTimer: Sendable {
   ///   - deadline: The time; `nil` for none.
   ///   - isExact: Whether a sleeper that would wake earlier is replaced, too.
   /// - Returns: The tasks to be cancelled and started with no lock held, if there are any.
-  mutating func set(_ deadline: Duration?, isExact: Bool = false) -> Change? {
-    guard let deadline else { return clear().map { Change(cancelled: $0) } }
+  mutating func set(_ deadline: Duration?, isExact: Bool = false) -> Move? {
+    guard let deadline else { return clear().map { Move(cancelled: $0) } }
     guard sleeper == nil || deadline < wake || isExact && deadline > wake else { return nil }
-    let change = Change(cancelled: sleeper, started: Sleeper(until: deadline))
-    (wake, sleeper) = (deadline, change.started)
-    return change
+    let move = Move(cancelled: sleeper, started: Sleeper(until: deadline))
+    (wake, sleeper) = (deadline, move.started)
+    return move
   }
 
   /// Clears the timer.
@@ -45,8 +45,8 @@ struct MovableTimer: Sendable {
 }
 
 extension MovableTimer {
-  /// The tasks that a change of the timer cancels and starts.
-  struct Change: Sendable {
+  /// The tasks that a move of the timer cancels and starts.
+  struct Move: Sendable {
     fileprivate var cancelled: Sleeper?
     fileprivate var started: Sleeper?
 

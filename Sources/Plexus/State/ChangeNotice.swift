@@ -15,11 +15,11 @@ final class ChangeNotice: Handler.DirectCalls {
   var isOrdered: Bool { false }
 
   func note() {
-    if ActorQueue.isOnMainActor { return MainActor.assumeIsolated(act) }
+    if MainActorQueue.isCurrent { return MainActor.assumeIsolated(act) }
     guard !isScheduled.exchange(true, ordering: .acquiringAndReleasing) else { return }
-    ActorQueue.ofMainActor.append { [self] in
+    MainActorQueue.shared.append { [self] in
       isScheduled.store(false, ordering: .releasing)
-      await act()
+      act()
     }
   }
 

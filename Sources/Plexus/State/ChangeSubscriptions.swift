@@ -65,11 +65,10 @@ final class ChangeSubscriptions: Sendable {
   /// Removes a subscriber that was dropped or cancelled, also from its selector.
   @usableFromInline
   func remove(_ id: ID) {
-    let (hub, engine) = state.withLock { state -> (HubCore?, Engine?) in
+    let (_, engine) = state.withLock { state -> (HubCore?, Engine?) in
       let index = state.hubs.index(of: id, hash: id.hash)
       return (index.map { state.hubs.remove(at: $0).element }, state.engine)
     }
-    withExtendedLifetime(hub) {}
     engine?.disconnect(id)
   }
 

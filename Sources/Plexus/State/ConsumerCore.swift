@@ -1,83 +1,56 @@
 /// The implementation of a ``StateConsumer``, apart from its lifetime.
+///
+/// As in a store, a closure is a handler of the changes of a selector, and the handlers of all selectors have one order.
 final class ConsumerCore<State: Sendable>: Sendable {
+  private typealias ID = ChangeSubscriptions.ID
+
+  /// Adds the selector of a closure.
+  ///
+  /// The last parameter is whether the state is the first one, which is a change from nothing.
+  private typealias Addition = @Sendable (inout SelectorTable<State>, State, Bool) -> Void
+
   private enum Item: Sendable {
     /// A state, and the number of the source that it comes from, if it is followed.
     case consume(State, from: Int?)
     /// States of earlier sources are ignored from now on.
     case follow(Int)
-    case install(any ConsumerClosure<State>)
-    case noteRemoval
+    case addition(ID, Addition)
+    case removal(ID)
   }
 
   /// The state that only the draining thread accesses.
   private struct Machine {
     var state: State?
-    /// In the order in which they were added.
-    var closures: ContiguousArray<any ConsumerClosure<State>> = []
-    /// The number of closures that were removed since the last sweep.
-    var removals = 0
+    var selectors = SelectorTable<State>()
+    /// The closures that were added before the first state.
+    var waiting: [ID: Addition] = [:]
     /// The number of the source that is followed.
     var source = 0
   }
 
   private struct Registry: Sendable {
-    /// The tokens that remove closures, by number.
-    var tokens: [Int: ObservationToken] = [:]
-    var lastID = 0
+    /// The tokens that remove closures.
+    var tokens: [ID: ObservationToken] = [:]
     var isClosed = false
     var source: ObservationToken?
     /// The number of the newest source.
     var lastSource = 0
-    var queues: [ObjectIdentifier?: (queue: ActorQueue, users: Int)] = [:]
   }
 
   private let queue: DrainQueue<Item, Machine>
   private let registry = Locked(Registry())
+  /// The hub of all closures.
+  private let handlers = HubCore.ofHandlers()
 
   init(_ state: State?) {
-    queue = DrainQueue(Machine(state: state)) { $0.closures = [] }
-  }
-
-  func consume(_ state: State) {
-    _ = queue.add(.consume(state, from: nil), handOver: handOver, perform)
-  }
-
-  private func perform(_ item: Item, _ machine: inout Machine) {
-    switch item {
-    case .install(let closure):
-      closure.install(machine.state)
-      machine.closures.append(closure)
-    case .consume(let state, let source):
-      guard source == nil || source == machine.source else { return }
-      for closure in machine.closures { closure.consume(state) }
-      machine.state = state
-    case .follow(let source):
-      machine.source = max(source, machine.source)
-    case .noteRemoval:
-      machine.removals += 1
-      guard machine.removals > 16, machine.removals > machine.closures.count / 2 else { return }
-      machine.closures.removeAll(where: \.isRemoved)
-      machine.removals = 0
+    queue = DrainQueue(Machine(state: state)) { machine in
+      machine.selectors = SelectorTable()
+      machine.waiting = [:]
     }
   }
 
-  /// Adds a closure, to be called from the next state on.
-  func add(_ closure: some ConsumerClosure<State>, in bag: ObservationBag?) {
-    let id = registry.withLock { registry in
-      registry.lastID += 1
-      return registry.lastID
-    }
-    let token = ObservationToken { [weak self] in
-      closure.remove()
-      self?.forget(id)
-    }
-    let isClosed = registry.withLock { registry in
-      if !registry.isClosed { registry.tokens[id] = token }
-      return registry.isClosed
-    }
-    guard !isClosed else { return token.cancel() }
-    bag?.insert(token)
-    _ = queue.add(.install(closure), handOver: handOver, perform)
+  private func add(_ item: Item) {
+    _ = queue.add(item, handOver: handOver, perform)
   }
 
   /// Starts a task that processes the queued items.
@@ -87,9 +60,75 @@ final class ConsumerCore<State: Sendable>: Sendable {
     }
   }
 
-  private func forget(_ id: Int) {
+  private func perform(_ item: Item, _ machine: inout Machine) {
+    switch item {
+    case .addition(let id, let addition):
+      if let state = machine.state {
+        addition(&machine.selectors, state, false)
+      } else {
+        machine.waiting[id] = addition
+      }
+    case .removal(let id):
+      if machine.waiting.removeValue(forKey: id) == nil { machine.selectors.remove(id) }
+    case .consume(let state, let source):
+      guard source == nil || source == machine.source else { return }
+      if machine.state != nil {
+        machine.selectors.evaluate(state)
+      } else {
+        let waiting = machine.waiting.sorted { $0.key.rawValue < $1.key.rawValue }
+        machine.waiting = [:]
+        for (_, addition) in waiting { addition(&machine.selectors, state, true) }
+      }
+      machine.state = state
+    case .follow(let source):
+      machine.source = max(source, machine.source)
+    }
+  }
+
+  // MARK: - Closures
+
+  /// Adds a closure, to be called from the next state on.
+  ///
+  /// - Parameters:
+  ///   - select: Selects the value.
+  ///   - firesImmediately: Whether the closure is called with the present value, too.
+  ///   - bag: A bag that ends the closure before the consumer does.
+  ///   - recipe: The parts of the handler that calls the closure.
+  func add<Value: Equatable & Sendable>(
+    _ select: @escaping @Sendable (State) -> Value,
+    firesImmediately: Bool,
+    in bag: ObservationBag?,
+    _ recipe: Handler.Recipe
+  ) {
+    let id = ID()
+    let hub = BroadcastHub<Change<Value>>()
+    let subscription = hub.subscription(bufferingPolicy: .unbounded)
+    let relay = Handler.Relay(to: handlers)
+    let handler = relay.start(recipe)
+    let token = ObservationToken { [weak self] in
+      handler.cancel()
+      self?.remove(id)
+    }
+    let isClosed = registry.withLock { registry in
+      if !registry.isClosed { registry.tokens[id] = token }
+      return registry.isClosed
+    }
+    guard !isClosed else { return token.cancel() }
+    bag?.insert(token)
+    add(
+      .addition(id) { selectors, state, isFirst in
+        relay.attach(to: subscription.subscriber)
+        let selector = Selector(select(state))
+        selectors.add(selector, select)
+        let number = selector.insert(hub, sendingValue: isFirst || firesImmediately)
+        selectors.index.connect(id, to: selector, at: number)
+      }
+    )
+  }
+
+  private func remove(_ id: ID) {
     registry.release { $0.tokens.removeValue(forKey: id) }
-    _ = queue.add(.noteRemoval, handOver: handOver, perform)
+    add(.removal(id))
   }
 
   func removeAll() {
@@ -97,7 +136,13 @@ final class ConsumerCore<State: Sendable>: Sendable {
       defer { registry.tokens = [:] }
       return registry.tokens
     }
-    for (_, token) in tokens.sorted(by: { $0.key < $1.key }) { token.cancel() }
+    for (_, token) in tokens.sorted(by: { $0.key.rawValue < $1.key.rawValue }) { token.cancel() }
+  }
+
+  // MARK: - States
+
+  func consume(_ state: State) {
+    add(.consume(state, from: nil))
   }
 
   func follow(_ source: some Broadcaster<State>) {
@@ -105,7 +150,7 @@ final class ConsumerCore<State: Sendable>: Sendable {
       registry.lastSource += 1
       return registry.lastSource
     }
-    _ = queue.add(.follow(number), handOver: handOver, perform)
+    add(.follow(number))
     let token: ObservationToken
     if let source = source as? any HubBacked<State> {
       token = follow(source, number: number)
@@ -139,7 +184,7 @@ final class ConsumerCore<State: Sendable>: Sendable {
 
   /// Consumes a state of a source, unless another source is followed by now.
   func consume(_ state: State, from source: Int) {
-    _ = queue.add(.consume(state, from: source), handOver: handOver, perform)
+    add(.consume(state, from: source))
   }
 
   /// Cancels the source and all closures, because the consumer has been released.
@@ -153,30 +198,35 @@ final class ConsumerCore<State: Sendable>: Sendable {
     removeAll()
     queue.close()
   }
+}
 
-  /// Returns the queue of an actor, for one more synchronous closure.
-  func queue(of isolation: (any Actor)?) -> ActorQueue {
-    let key = isolation.map { ObjectIdentifier($0) }
-    let (queue, isNew) = registry.withLock { registry in
-      let known = registry.queues[key]
-      let queue = known?.queue ?? ActorQueue(isolation: isolation)
-      registry.queues[key] = (queue, (known?.users ?? 0) + 1)
-      return (queue, known == nil)
-    }
-    if isNew { queue.start() }
-    return queue
+extension Handler.Recipe {
+  /// The parts of a handler that calls a closure with the old and the new value of a change.
+  init<Value: Sendable>(
+    ofChanges onChange: @escaping @isolated(any) @Sendable (Value?, Value) -> Void
+  ) {
+    let call = directly(onChange)
+    self.init(
+      isolation: onChange.isolation,
+      .synchronous { box in
+        let change = Box<Change<Value>>.element(of: box)
+        call(change.old, change.new)
+        return .succeeded
+      }
+    )
   }
 
-  /// Releases a queue that a closure no longer needs.
-  func leave(_ queue: ActorQueue) {
-    registry.release { registry -> ActorQueue? in
-      guard let (known, users) = registry.queues[queue.key], known === queue else { return nil }
-      guard users == 1 else {
-        registry.queues[queue.key] = (known, users - 1)
-        return nil
+  /// The parts of a handler that calls an asynchronous closure with the old and the new value of a change.
+  init<Value: Sendable>(
+    ofChanges onChange: @escaping @isolated(any) @Sendable (Value?, Value) async -> Void
+  ) {
+    self.init(
+      isolation: onChange.isolation,
+      .suspending { box in
+        let change = Box<Change<Value>>.element(of: box)
+        await onChange(change.old, change.new)
+        return .succeeded
       }
-      registry.queues[queue.key] = nil
-      return known
-    }
+    )
   }
 }

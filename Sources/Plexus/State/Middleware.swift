@@ -84,7 +84,7 @@ public struct Middleware<State: Sendable, Action: Sendable>: Sendable {
 
     /// The current state, which reflects the action once `next` has returned.
     @inlinable public var state: State {
-      engine.read()
+      engine.cell.read()
     }
 
     /// Dispatches an action, which passes the whole middleware from the start.

@@ -76,7 +76,7 @@ public final class ObservedValue<Value: Sendable> {
   private init(following source: any StatefulBroadcaster<Value>) {
     self.source = source
     told = source.current
-    areEqual = equality()
+    areEqual = equality(of: Value.self)
     tokens.append(source.observe(by: ChangeNotice { [weak self] in self?.refresh() }))
   }
 
@@ -110,21 +110,4 @@ extension Broadcaster {
     let recipe = Handler.Recipe(isolation: nil, .direct(calls))
     return ObservationToken(subscription(bufferingPolicy: .unbounded).handler(recipe))
   }
-}
-
-/// Returns a comparison of two values, which are never equal if their type is not `Equatable`.
-private func equality<Value>() -> (Value, Value) -> Bool {
-  func equality<Same: Equatable>(of type: Same.Type) -> (Value, Value) -> Bool {
-    { first, second in
-      guard let first = first as? Same, let second = second as? Same else { return false }
-      return first == second
-    }
-  }
-  if let type = Value.self as? any Equatable.Type { return equality(of: type) }
-  if Value.self is any PartlyEquatable.Type {
-    return { first, second in
-      (first as? any PartlyEquatable).map { $0.equals(second) } ?? false
-    }
-  }
-  return { _, _ in false }
 }

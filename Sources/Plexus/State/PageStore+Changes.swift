@@ -47,7 +47,7 @@ extension PageStore {
     toChangesOf path: any KeyPath<PageState, V> & Sendable,
     bufferingPolicy: BufferingPolicy<Change<V>> = .unbounded
   ) -> Subscription<Change<V>> {
-    engine.changes(of: path, countedBy: feeds, bufferingPolicy: bufferingPolicy)
+    engine.changes(of: path, countedBy: subscribers, bufferingPolicy: bufferingPolicy)
   }
 
   /// Registers a subscriber to the changes of a value that is derived from the page's state.
@@ -64,7 +64,7 @@ extension PageStore {
     toChangesOf select: @escaping @Sendable (PageState) -> V,
     bufferingPolicy: BufferingPolicy<Change<V>> = .unbounded
   ) -> Subscription<Change<V>> {
-    engine.changes(of: select, countedBy: feeds, bufferingPolicy: bufferingPolicy)
+    engine.changes(of: select, countedBy: subscribers, bufferingPolicy: bufferingPolicy)
   }
 
   /// Registers a subscriber to the changes of a part of the app's state, selected by a key path.
@@ -115,7 +115,7 @@ extension PageStore {
     toChangesOfApp path: any KeyPath<AppState, V> & Sendable,
     bufferingPolicy: BufferingPolicy<Change<V>> = .unbounded
   ) -> Subscription<Change<V>> {
-    parent.engine.changes(of: path, countedBy: appFeeds, bufferingPolicy: bufferingPolicy)
+    parent.engine.changes(of: path, countedBy: appSubscribers, bufferingPolicy: bufferingPolicy)
   }
 
   /// Registers a subscriber to the changes of a value that is derived from the app's state.
@@ -132,6 +132,6 @@ extension PageStore {
     toChangesOfApp select: @escaping @Sendable (AppState) -> V,
     bufferingPolicy: BufferingPolicy<Change<V>> = .unbounded
   ) -> Subscription<Change<V>> {
-    parent.engine.changes(of: select, countedBy: appFeeds, bufferingPolicy: bufferingPolicy)
+    parent.engine.changes(of: select, countedBy: appSubscribers, bufferingPolicy: bufferingPolicy)
   }
 }

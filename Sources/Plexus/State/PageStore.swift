@@ -77,8 +77,8 @@ public final actor PageStore<
   public nonisolated let parent: Store<AppState, AppAction>
 
   @usableFromInline let engine: StoreEngine<PageState, PageAction>
-  @usableFromInline let feeds: ChangeSubscriptions
-  @usableFromInline let appFeeds = ChangeSubscriptions()
+  @usableFromInline let subscribers: ChangeSubscriptions
+  @usableFromInline let appSubscribers = ChangeSubscriptions()
   @usableFromInline let cell: PageCell<AppState, PageState>
   @usableFromInline let parts = SharedParts()
 
@@ -92,26 +92,28 @@ public final actor PageStore<
     self.parent = parent
     let cell = PageCell(state, app: parent.cell)
     self.cell = cell
-    let feeds = ChangeSubscriptions()
-    self.feeds = feeds
+    let subscribers = ChangeSubscriptions()
+    self.subscribers = subscribers
     engine = StoreEngine(
-      read: { cell.state },
-      publish: { cell.publish($0) },
-      finish: { cell.finish() },
-      feeds: feeds,
+      StoreEngine.Cell(
+        read: { cell.state },
+        publish: { cell.publish($0) },
+        finish: { cell.finish() }
+      ),
+      subscribers: subscribers,
       middleware: middleware,
       reducer: reducer
     )
-    parent.engine.connect(appFeeds)
+    parent.engine.connect(appSubscribers)
     cell.join()
   }
 
   deinit {
     engine.effects.close()
     // In turn, so that the page's subscribers also receive the states that the app's store has not reached yet.
-    parent.engine.run { [engine, appFeeds] selectors, _ in
+    parent.engine.run { [engine, appSubscribers] selectors, _ in
       engine.close()
-      for feed in appFeeds.finish() { selectors.remove(feed) }
+      for id in appSubscribers.finish() { selectors.remove(id) }
     }
   }
 
@@ -173,7 +175,7 @@ public final actor PageStore<
   /// Subscribers to changes of the app's state that were registered with the page count, too. All views that select the
   /// same key path count as one.
   public nonisolated var subscriberCount: Int {
-    cell.hub.subscriberCount + feeds.count + appFeeds.count
+    cell.hub.subscriberCount + subscribers.count + appSubscribers.count
   }
 }
 

@@ -5,27 +5,27 @@
 /// A selector of a store, as far as it does not depend on the types of state and value.
 @usableFromInline
 class SelectorBase: @unchecked Sendable {
-  /// The index in the table of selectors.
+  /// The number with which it is removed from the table of selectors.
   @exclusivity(unchecked) @safe
-  @usableFromInline final var slot = 0
-  /// The key path that is selected, if all who select it share the selector.
-  @exclusivity(unchecked) @safe
-  @usableFromInline final var path: AnyKeyPath?
+  @usableFromInline final var number = 0
+  /// The key path that is selected, if its subscribers share the selector.
+  final let path: AnyKeyPath?
   /// The hubs of the subscribers, in subscription order.
   @exclusivity(unchecked) @safe
   @usableFromInline final var hubs = StableList<HubCore>()
 
-  @inlinable
-  init() {}
+  @usableFromInline
+  init(path: AnyKeyPath?) {
+    self.path = path
+  }
 
   /// Removes a subscriber.
   ///
   /// - Parameter place: The number that it got when it was inserted.
-  /// - Returns: Whether there is none left, and the hub, to be released when the table is in order.
-  @usableFromInline
-  final func remove(at place: Int) -> (isEmpty: Bool, hub: HubCore?) {
-    let hub = hubs.remove(place)
-    return (hubs.isEmpty, hub)
+  /// - Returns: Whether there is none left.
+  final func remove(at place: Int) -> Bool {
+    _ = hubs.remove(place)
+    return hubs.isEmpty
   }
 }
 
@@ -38,17 +38,20 @@ final class Selector<Value: Sendable>: SelectorBase, @unchecked Sendable {
   @usableFromInline var value: Value
 
   @inlinable
-  init(_ value: Value) {
+  init(_ value: Value, path: AnyKeyPath? = nil) {
     self.value = value
-    super.init()
+    super.init(path: path)
   }
 
-  /// Sends a new subscriber the present value, and changes from now on.
+  /// Adds a subscriber, which is sent changes from now on.
   ///
+  /// - Parameters:
+  ///   - hub: The hub of the subscriber.
+  ///   - sendsValue: Whether it is sent the present value first.
   /// - Returns: The number with which the subscriber leaves.
   @inlinable
-  func insert(_ hub: BroadcastHub<Change<Value>>) -> Int {
-    hub.send(Change(old: nil, new: value))
+  func insert(_ hub: BroadcastHub<Change<Value>>, sendingValue sendsValue: Bool = true) -> Int {
+    if sendsValue { hub.send(Change(old: nil, new: value)) }
     return hubs.append(hub)
   }
 

@@ -1,11 +1,12 @@
-/// The selectors of a store, in subscription order; accessed by the thread that drains its queue.
+/// The selectors of a state, in the order in which they were added; accessed by the thread that drains the queue of its
+/// owner.
 @usableFromInline
 struct SelectorTable<State: Sendable> {
-  /// With gaps where selectors were removed.
-  @usableFromInline var evaluations: ContiguousArray<Evaluation?> = []
-  /// The same selectors, eight by eight; `nil` for a block whose selectors have changed since the last state.
-  @usableFromInline var blocks: ContiguousArray<Block?> = []
-  @usableFromInline var hasOutdatedBlocks = false
+  @usableFromInline var evaluations = StableList<Evaluation>()
+  /// The same selectors, eight by eight; empty if there were changes since the last state.
+  ///
+  /// The next state makes them: subscribing and unsubscribing between two states makes none.
+  @usableFromInline var blocks: ContiguousArray<Block> = []
   @usableFromInline var index = SelectorBase.Index()
 
   @inlinable
@@ -16,55 +17,48 @@ struct SelectorTable<State: Sendable> {
   /// Evaluates every selector for a state, once.
   @inlinable
   mutating func evaluate(_ state: State) {
-    if hasOutdatedBlocks { updateBlocks() }
-    for block in blocks { block?.evaluate(state) }
+    if blocks.isEmpty { makeBlocks() }
+    for block in blocks { block.evaluate(state) }
   }
 
   /// Adds a selector behind the others.
   ///
   /// - Parameters:
   ///   - selector: The selector.
-  ///   - evaluation: What to do for each state.
+  ///   - select: Selects the value of a state.
   @inlinable
-  mutating func add(_ selector: SelectorBase, _ evaluation: Evaluation) {
-    evaluations.append(evaluation)
+  mutating func add<Value: Equatable & Sendable>(
+    _ selector: Selector<Value>,
+    _ select: @escaping @Sendable (State) -> Value
+  ) {
+    // In the client's module, the types are known, and possibly the selector.
+    let evaluation = Evaluation { state in
+      let value = select(state)
+      if value != selector.value { selector.change(to: value) }
+    }
+    selector.number = evaluations.append(evaluation)
     index.add(selector)
-    discardBlock(of: selector.slot)
+    discardBlocks()
   }
 
   /// Removes a subscriber, and its selector if it was the last.
   @inlinable
   mutating func remove(_ subscription: ChangeSubscriptions.ID) {
-    guard let slot = index.remove(subscription) else { return }
-    evaluations[slot] = nil
-    discardBlock(of: slot)
-    if index.hasManyGaps {
-      index.closeGaps()
-      evaluations.removeAll { $0 == nil }
-      for block in blocks.indices { blocks[block] = nil }
-    } else {
-      // Gaps at the end are closed at once: one by one, since there is rarely more than one.
-      while evaluations.count > index.slotCount { evaluations.removeLast() }
-    }
-    while (blocks.count - 1) * Block.capacity >= evaluations.count { blocks.removeLast() }
-  }
-
-  /// Discards the block that a selector belongs to.
-  ///
-  /// The next state rebuilds it: subscribing and unsubscribing between two states builds none.
-  @inlinable
-  mutating func discardBlock(of slot: Int) {
-    let index = slot / Block.capacity
-    if index == blocks.count { blocks.append(nil) } else { blocks[index] = nil }
-    hasOutdatedBlocks = true
+    guard let selector = index.remove(subscription) else { return }
+    _ = evaluations.remove(selector.number)
+    discardBlocks()
   }
 
   @inlinable
-  mutating func updateBlocks() {
-    hasOutdatedBlocks = false
-    let capacity = Block.capacity
-    for index in blocks.indices where blocks[index] == nil {
-      blocks[index] = Block(evaluations[(index * capacity)...].prefix(capacity))
+  mutating func discardBlocks() {
+    if !blocks.isEmpty { blocks = [] }
+  }
+
+  @inlinable
+  mutating func makeBlocks() {
+    let all = evaluations.places.compactMap(\.member)
+    for start in stride(from: 0, to: all.count, by: Block.capacity) {
+      blocks.append(Block(all[start...].prefix(Block.capacity)))
     }
   }
 }
@@ -105,19 +99,19 @@ extension SelectorTable {
 
     /// Creates a block.
     ///
-    /// - Parameter evaluations: At most ``capacity`` selectors, with gaps.
+    /// - Parameter evaluations: At most ``capacity`` selectors.
     @inlinable
-    init(_ evaluations: ArraySlice<Evaluation?>) {
+    init(_ evaluations: ArraySlice<Evaluation>) {
       let start = evaluations.startIndex
       let count = evaluations.count
-      first = (count > 0 ? evaluations[start] : nil) ?? .none
-      second = (count > 1 ? evaluations[start + 1] : nil) ?? .none
-      third = (count > 2 ? evaluations[start + 2] : nil) ?? .none
-      fourth = (count > 3 ? evaluations[start + 3] : nil) ?? .none
-      fifth = (count > 4 ? evaluations[start + 4] : nil) ?? .none
-      sixth = (count > 5 ? evaluations[start + 5] : nil) ?? .none
-      seventh = (count > 6 ? evaluations[start + 6] : nil) ?? .none
-      eighth = (count > 7 ? evaluations[start + 7] : nil) ?? .none
+      first = count > 0 ? evaluations[start] : .none
+      second = count > 1 ? evaluations[start + 1] : .none
+      third = count > 2 ? evaluations[start + 2] : .none
+      fourth = count > 3 ? evaluations[start + 3] : .none
+      fifth = count > 4 ? evaluations[start + 4] : .none
+      sixth = count > 5 ? evaluations[start + 5] : .none
+      seventh = count > 6 ? evaluations[start + 6] : .none
+      eighth = count > 7 ? evaluations[start + 7] : .none
     }
 
     /// Evaluates a state with every selector.

@@ -79,8 +79,10 @@ public final actor StateConsumer<State: Sendable> {
       @escaping @isolated(any) @Sendable (_ old: V?, _ new: V) -> Void
   ) {
     core.add(
-      ConsumerEntry(select, firesImmediately: firesImmediately, call: .queue(core, onChange)),
-      in: bag
+      select,
+      firesImmediately: firesImmediately,
+      in: bag,
+      Handler.Recipe(ofChanges: onChange)
     )
   }
 
@@ -103,8 +105,10 @@ public final actor StateConsumer<State: Sendable> {
       @escaping @isolated(any) @Sendable (_ old: V?, _ new: V) async -> Void
   ) {
     core.add(
-      ConsumerEntry(select, firesImmediately: firesImmediately, call: .task(onChange)),
-      in: bag
+      select,
+      firesImmediately: firesImmediately,
+      in: bag,
+      Handler.Recipe(ofChanges: onChange)
     )
   }
 

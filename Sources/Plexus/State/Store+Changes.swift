@@ -54,7 +54,7 @@ extension Store {
     toChangesOf path: any KeyPath<State, V> & Sendable,
     bufferingPolicy: BufferingPolicy<Change<V>> = .unbounded
   ) -> Subscription<Change<V>> {
-    engine.changes(of: path, countedBy: feeds, bufferingPolicy: bufferingPolicy)
+    engine.changes(of: path, countedBy: subscribers, bufferingPolicy: bufferingPolicy)
   }
 
   /// Registers a subscriber to the changes of a value that is derived from the state.
@@ -71,7 +71,7 @@ extension Store {
     toChangesOf select: @escaping @Sendable (State) -> V,
     bufferingPolicy: BufferingPolicy<Change<V>> = .unbounded
   ) -> Subscription<Change<V>> {
-    engine.changes(of: select, countedBy: feeds, bufferingPolicy: bufferingPolicy)
+    engine.changes(of: select, countedBy: subscribers, bufferingPolicy: bufferingPolicy)
   }
 
   /// Creates a store for one screen, which keeps this store alive.

@@ -79,7 +79,7 @@ public final actor Store<State: Sendable, Action: Sendable>: StatefulBroadcaster
   public typealias Element = State
 
   @usableFromInline let engine: StoreEngine<State, Action>
-  @usableFromInline let feeds: ChangeSubscriptions
+  @usableFromInline let subscribers: ChangeSubscriptions
   @usableFromInline let cell: AppCell<State>
 
   /// Creates a store.
@@ -96,13 +96,15 @@ public final actor Store<State: Sendable, Action: Sendable>: StatefulBroadcaster
   ) {
     let cell = AppCell(initialState)
     self.cell = cell
-    let feeds = ChangeSubscriptions()
-    self.feeds = feeds
+    let subscribers = ChangeSubscriptions()
+    self.subscribers = subscribers
     engine = StoreEngine(
-      read: { cell.state },
-      publish: { cell.publish($0) },
-      finish: { cell.finish() },
-      feeds: feeds,
+      StoreEngine.Cell(
+        read: { cell.state },
+        publish: { cell.publish($0) },
+        finish: { cell.finish() }
+      ),
+      subscribers: subscribers,
       middleware: middleware,
       reducer: reducer
     )
@@ -174,7 +176,7 @@ public final actor Store<State: Sendable, Action: Sendable>: StatefulBroadcaster
 
   /// The current number of subscribers to states and to changes, including streams and handlers.
   public nonisolated var subscriberCount: Int {
-    cell.hub.subscriberCount + feeds.count
+    cell.hub.subscriberCount + subscribers.count
   }
 }
 
@@ -195,10 +197,11 @@ extension Store: PartEvaluating {
     let changes = engine.changes(
       of: select,
       path: path,
-      countedBy: feeds,
+      countedBy: subscribers,
       bufferingPolicy: .unbounded
     )
-    return core.connection(to: changes, replayLimit: 1, rounds: engine.rounds) { $0.new }
+    let origin = DerivedCore<Part>.Origin(replayLimit: 1, rounds: engine.rounds)
+    return core.connection(to: changes, of: origin) { $0.new }
   }
 
   nonisolated func replay<Part: Equatable & Sendable>(

@@ -4,33 +4,27 @@ extension StoreEngine {
   /// - Parameters:
   ///   - select: Selects the value.
   ///   - path: The key path, if any: selectors of the same path share one evaluation.
-  ///   - feeds: The subscribers with which this one counts and ends.
+  ///   - subscribers: The subscribers with which this one counts and ends.
   ///   - bufferingPolicy: The policy for elements that the subscriber has not read yet.
   /// - Returns: The subscription.
   @inlinable
   func changes<Value: Equatable & Sendable>(
     of select: @escaping @Sendable (State) -> Value,
     path: (any AnyKeyPath & Sendable)? = nil,
-    countedBy feeds: ChangeSubscriptions,
+    countedBy subscribers: ChangeSubscriptions,
     bufferingPolicy: BufferingPolicy<Change<Value>>
   ) -> Subscription<Change<Value>> {
     let id = ChangeSubscriptions.ID()
-    let hub = BroadcastHub<Change<Value>>(onEmpty: { feeds.remove(id) }, host: feeds)
-    feeds.insert(hub, id: id)
+    let hub = BroadcastHub<Change<Value>>(onEmpty: { subscribers.remove(id) }, host: subscribers)
+    subscribers.insert(hub, id: id)
     let subscription = hub.subscription(bufferingPolicy: bufferingPolicy)
     run { table, state in
-      guard !feeds.isFinished else { return }
+      guard !subscribers.isFinished else { return }
       if let path, let selector = table.index.selector(for: path) as? Selector<Value> {
         return table.index.connect(id, to: selector, at: selector.insert(hub))
       }
-      let selector = Selector(select(state))
-      selector.path = path
-      // In the client's module, the types are known, and possibly the selector.
-      let evaluation = SelectorTable<State>.Evaluation { state in
-        let value = select(state)
-        if value != selector.value { selector.change(to: value) }
-      }
-      table.add(selector, evaluation)
+      let selector = Selector(select(state), path: path)
+      table.add(selector, select)
       table.index.connect(id, to: selector, at: selector.insert(hub))
     }
     return subscription
@@ -40,19 +34,19 @@ extension StoreEngine {
   ///
   /// - Parameters:
   ///   - path: The path to the part.
-  ///   - feeds: The subscribers with which this one counts and ends.
+  ///   - subscribers: The subscribers with which this one counts and ends.
   ///   - bufferingPolicy: The policy for elements that the subscriber has not read yet.
   /// - Returns: The subscription.
   @inlinable
   func changes<Value: Equatable & Sendable>(
     of path: any KeyPath<State, Value> & Sendable,
-    countedBy feeds: ChangeSubscriptions,
+    countedBy subscribers: ChangeSubscriptions,
     bufferingPolicy: BufferingPolicy<Change<Value>>
   ) -> Subscription<Change<Value>> {
     changes(
       of: { $0[keyPath: path] },
       path: path,
-      countedBy: feeds,
+      countedBy: subscribers,
       bufferingPolicy: bufferingPolicy
     )
   }

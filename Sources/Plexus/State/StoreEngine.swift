@@ -33,44 +33,61 @@ final class StoreEngine<State: Sendable, Action: Sendable>: Sendable {
     }
   }
 
-  /// Returns the current state.
-  @usableFromInline let read: @Sendable () -> State
-  /// Sets the current state and notifies the subscribers.
-  @usableFromInline let publish: @Sendable (State) -> Void
+  /// The state, as the engine uses it.
+  ///
+  /// A client's module knows the types of the cell, and so of the closures that use it.
+  @usableFromInline
+  struct Cell: Sendable {
+    /// Returns the current state.
+    @usableFromInline let read: @Sendable () -> State
+    /// Sets the current state and notifies the subscribers.
+    @usableFromInline let publish: @Sendable (State) -> Void
+    /// Ends the streams of states.
+    @usableFromInline let finish: @Sendable () -> Void
+
+    @inlinable
+    init(
+      read: @escaping @Sendable () -> State,
+      publish: @escaping @Sendable (State) -> Void,
+      finish: @escaping @Sendable () -> Void
+    ) {
+      self.read = read
+      self.publish = publish
+      self.finish = finish
+    }
+  }
+
+  @usableFromInline let cell: Cell
   @usableFromInline let effects = EffectPool()
   @usableFromInline let rounds = EvaluationRounds()
   @usableFromInline let queue: DrainQueue<Item, Machine>
   /// The hub of the synchronous handlers of changes.
   @usableFromInline let handlers = HubCore.ofHandlers()
 
-  // A client's module knows the types of the cell, and so of the closures that use it.
   @inlinable
   init(
-    read: @escaping @Sendable () -> State,
-    publish: @escaping @Sendable (State) -> Void,
-    finish: @escaping @Sendable () -> Void,
-    feeds: ChangeSubscriptions,
+    _ cell: Cell,
+    subscribers: ChangeSubscriptions,
     middleware: [Middleware<State, Action>],
     reducer: @escaping Reducer<State, Action>
   ) {
-    self.read = read
-    self.publish = publish
-    let machine = Machine(state: read(), middleware: middleware, reducer: reducer)
+    self.cell = cell
+    let machine = Machine(state: cell.read(), middleware: middleware, reducer: reducer)
     queue = DrainQueue(machine) { machine in
       // A retained context must not keep user objects alive.
       machine.middleware = []
       machine.reducer = { _, _ in }
       machine.selectors = SelectorTable()
-      finish()
-      feeds.finish()
+      cell.finish()
+      subscribers.finish()
     }
-    connect(feeds)
+    connect(subscribers)
   }
 
   /// Lets subscribers to changes use this engine until they end.
   @inlinable
-  func connect(_ feeds: ChangeSubscriptions) {
-    feeds.connect(handlers: handlers) {
+  func connect(_ subscribers: ChangeSubscriptions) {
+    subscribers.connect(handlers: handlers) {
       self.disconnect($0)
     } run: { body in
       self.run { _, _ in body() }
@@ -154,9 +171,9 @@ final class StoreEngine<State: Sendable, Action: Sendable>: Sendable {
   func reduce(_ action: Action, _ machine: inout Machine) {
     let reducer = machine.reducer
     reducer(&machine.state, action)
-    guard !machine.selectors.isEmpty else { return publish(machine.state) }
+    guard !machine.selectors.isEmpty else { return cell.publish(machine.state) }
     rounds.begin()
-    publish(machine.state)
+    cell.publish(machine.state)
     machine.selectors.evaluate(machine.state)
     rounds.end()
   }

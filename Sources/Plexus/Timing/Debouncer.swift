@@ -117,8 +117,7 @@ public final actor Debouncer: Broadcaster {
   /// firing has happened. Inside the action, and inside a fetch or another action that the action waits for, the method
   /// fires but does not wait, because waiting would cause a deadlock.
   public nonisolated func flush() async {
-    await core.flush()
-    withExtendedLifetime(self) {}
+    await core.flush(retaining: self)
   }
 
   /// Registers a subscriber, which receives the firings from now on.

@@ -9,7 +9,7 @@ extension FiringCore {
     var deliveries: [Delivery<Value>] = []
     var cancelledRuns: [ActionRun] = []
     var cancelledRunner: TaskSlot?
-    var timer: MovableTimer.Change?
+    var timer: MovableTimer.Move?
     /// The task to be started, and the id of its first run.
     var started: (run: UInt64, runner: TaskSlot)?
     /// The state before the change, which retains all that the change replaces.

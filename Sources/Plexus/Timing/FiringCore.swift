@@ -110,7 +110,10 @@ final class FiringCore<Schedule: FiringSchedule, Value: Sendable>: Sendable {
   ///
   /// Returns without waiting inside the action, and inside a fetch that the action waits for, where a wait would be
   /// a deadlock.
-  func flush() async {
+  ///
+  /// - Parameter owner: The owner of the core, whose release would cancel the awaited run.
+  func flush(retaining owner: some AnyObject) async {
+    defer { withExtendedLifetime(owner) {} }
     var awaited: ActionRun?
     change { state, change in
       if state.schedule.expire(at: change.now) { state.fire(&change) }

@@ -117,8 +117,7 @@ public final actor Throttler: Broadcaster {
   /// even then. Inside the action, and inside a fetch or another action that the action waits for, it fires
   /// but does not wait, which would be a deadlock.
   public nonisolated func flush() async {
-    await core.flush()
-    withExtendedLifetime(self) {}
+    await core.flush(retaining: self)
   }
 
   /// Registers a subscriber, which receives the firings from now on.

@@ -87,10 +87,12 @@ import Testing
     let (ended, live) = (ChangeSubscriptions(), ChangeSubscriptions())
     let cell = AppCell(0)
     let engine = StoreEngine<Int, Int>(
-      read: { cell.state },
-      publish: { cell.publish($0) },
-      finish: { cell.finish() },
-      feeds: live,
+      StoreEngine.Cell(
+        read: { cell.state },
+        publish: { cell.publish($0) },
+        finish: { cell.finish() }
+      ),
+      subscribers: live,
       middleware: [],
       reducer: { $0 += $1 }
     )

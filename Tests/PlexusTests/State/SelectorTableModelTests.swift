@@ -24,7 +24,10 @@ import Testing
       let (number, evaluated) = (lastSelector, evaluated)
       let selector = Selector(0)
       selectors[number] = selector
-      table.add(selector, .init { _ in evaluated.append(number) })
+      table.add(selector) { _ in
+        evaluated.append(number)
+        return 0
+      }
       join(number)
     }
 
@@ -84,7 +87,7 @@ import Testing
       if number == 0 { first = captured }
       if number == 2 { last = captured }
       let selector = Selector(0)
-      table.add(selector, .init { _ in withExtendedLifetime(captured) {} })
+      table.add(selector) { state in withExtendedLifetime(captured) { state } }
       table.index.connect(id, to: selector, at: selector.insert(BroadcastHub<Change<Int>>()))
     }
     table.evaluate(1)

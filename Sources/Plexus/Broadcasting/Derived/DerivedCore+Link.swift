@@ -37,16 +37,14 @@ extension DerivedCore {
 
     init(
       core: DerivedCore,
-      replayLimit: Int,
-      behind stage: (any DerivedStage)?,
-      rounds: EvaluationRounds?,
+      of origin: Origin,
       _ transform: @escaping @Sendable (AnyBox) -> Output?
     ) {
       self.core = core
-      self.replayLimit = replayLimit
-      self.stage = stage
-      isNested = stage != nil
-      self.rounds = rounds
+      replayLimit = origin.replayLimit
+      stage = origin.stage
+      isNested = origin.stage != nil
+      rounds = origin.rounds
       self.transform = transform
     }
 

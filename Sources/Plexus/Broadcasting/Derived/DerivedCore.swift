@@ -12,6 +12,16 @@ final class DerivedCore<Output: Sendable>: Sendable {
     var isUpToDate: Bool { link.newest == handler.queue.end - 1 && link.isOfNewestRound }
   }
 
+  /// The properties of a source.
+  struct Origin: Sendable {
+    /// The largest number of elements that a new subscriber gets first.
+    let replayLimit: Int
+    /// The stage that makes the elements, if the source is derived itself.
+    var stage: (any DerivedStage)?
+    /// The rounds in which the source evaluates elements, if it does so after a state was published.
+    var rounds: EvaluationRounds?
+  }
+
   let hub: BroadcastHub<Output>
   /// Called with no lock held when the subscription to the source ends.
   private let onStop: (@Sendable () -> Void)?
@@ -195,12 +205,11 @@ final class DerivedCore<Output: Sendable>: Sendable {
     let backed = source as? any HubBacked<Input>
     let limit = backed?.replayLimit ?? 0
     let replayLimit = max(limit, minimumReplay, subscription.subscriber.replayCount)
-    let connection = self.connection(
-      to: subscription,
+    let origin = Origin(
       replayLimit: replayLimit,
-      behind: backed?.stage ?? subscription.subscriber.core.stage,
-      transform
+      stage: backed?.stage ?? subscription.subscriber.core.stage
     )
+    let connection = self.connection(to: subscription, of: origin, transform)
     if minimumReplay == 0 { connection.link.begin(in: connection.handler.queue) }
     return connection
   }
@@ -209,19 +218,15 @@ final class DerivedCore<Output: Sendable>: Sendable {
   ///
   /// - Parameters:
   ///   - subscription: The subscription.
-  ///   - replayLimit: The largest number of elements that a new subscriber gets first.
-  ///   - stage: The stage that makes the elements, if the source is derived itself.
-  ///   - rounds: The rounds in which the source evaluates elements, if it does so after a state was published.
+  ///   - origin: The properties of its source.
   ///   - transform: Makes the element for subscribers; `nil` if they get none.
   /// - Returns: The subscription.
   func connection<Input: Sendable>(
     to subscription: Subscription<Input>,
-    replayLimit: Int,
-    behind stage: (any DerivedStage)? = nil,
-    rounds: EvaluationRounds? = nil,
+    of origin: Origin,
     _ transform: @escaping @Sendable (Input) -> Output?
   ) -> Connection {
-    let link = Link(core: self, replayLimit: replayLimit, behind: stage, rounds: rounds) { box in
+    let link = Link(core: self, of: origin) { box in
       transform(Box<Input>.element(of: box))
     }
     let handler = subscription.handler(Handler.Recipe(isolation: nil, .direct(link)))

@@ -115,7 +115,7 @@ public final actor DataPublisher<Value: Sendable>: StatefulBroadcaster {
   /// Whether there is a loaded value that has reached the age `staleAfter`.
   ///
   /// It is `false` in every state except `.loaded`.
-  @inlinable public nonisolated var isStale: Bool {
+  public nonisolated var isStale: Bool {
     core.isStale
   }
 
@@ -145,7 +145,6 @@ public final actor DataPublisher<Value: Sendable>: StatefulBroadcaster {
   }
 
   /// Publishes `.loading`, with the newest value as the previous one.
-  @inlinable
   public nonisolated func startLoading() {
     core.change { state, publication, _ in
       state.startLoading()
@@ -167,7 +166,6 @@ public final actor DataPublisher<Value: Sendable>: StatefulBroadcaster {
   /// Publishes `.failed`, with the newest value as the previous one.
   ///
   /// - Parameter error: The error.
-  @inlinable
   public nonisolated func fail(_ error: any Error) {
     core.change { state, publication, _ in
       state.fail(error)
@@ -180,7 +178,6 @@ public final actor DataPublisher<Value: Sendable>: StatefulBroadcaster {
   /// The value is no longer accessible through ``state`` when subscribers receive `.unknown`, and the result of a load
   /// in flight is not published. After this method has returned, no subscriber receives an earlier state: unread states
   /// are skipped under every buffering policy, and do not count in ``Subscription/droppedCount``.
-  @inlinable
   public nonisolated func reset() {
     core.change { state, publication, _ in
       state.reset()
@@ -255,7 +252,6 @@ extension DataPublisher {
   ///
   /// - Throws: A `CancellationError` if the calling task is cancelled.
   public nonisolated func waitForSubscriber() async throws {
-    try await core.hub.waitForSubscriber()
-    withExtendedLifetime(self) {}
+    try await core.hub.waitForSubscriber(retaining: self)
   }
 }

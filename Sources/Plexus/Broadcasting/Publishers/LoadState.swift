@@ -65,8 +65,8 @@ public enum LoadState<Value: Sendable>: Sendable {
 }
 
 extension LoadState: PartlyEquatable {
-  func equals(_ other: Any) -> Bool {
-    guard let other = other as? LoadState<Value> else { return false }
+  func equals(_ other: Self) -> Bool {
+    let areEqual = equality(of: Value.self)
     return switch (self, other) {
     case (.unknown, .unknown): true
     case (.loading(nil), .loading(nil)): true

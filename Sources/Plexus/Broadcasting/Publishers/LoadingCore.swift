@@ -47,7 +47,7 @@ final class LoadingCore<Value: Sendable, Cursor: Sendable>: Sendable {
     clock.now()
   }
 
-  @inlinable var isStale: Bool {
+  var isStale: Bool {
     guard let staleAfter else { return false }
     let now = time()
     return state.withLock { $0.loading.isStale(after: staleAfter, at: now) }
@@ -71,6 +71,7 @@ final class LoadingCore<Value: Sendable, Cursor: Sendable>: Sendable {
   /// Changes the state and publishes it.
   ///
   /// - Parameter body: Changes the state, and decides whether it is published: not by default.
+  /// - Returns: The result of the body.
   @inlinable
   func change<Result>(
     _ body: (inout Loading, inout Publication, _ now: Duration) -> Result
@@ -226,14 +227,14 @@ extension LoadingCore {
   @usableFromInline
   @inline(never)
   func setTimer(at now: Duration) {
-    let change = state.withLock { state -> MovableTimer.Change? in
+    let move = state.withLock { state -> MovableTimer.Move? in
       // If the value is stale, the timer is about to publish that.
       let isStale = state.loading.isStale(after: staleAfter, at: now)
       guard !state.isClosed, !isStale else { return nil }
       let time = state.loading.timeUntilStale(after: staleAfter, at: now)
       return state.timer.set(time.map { now + $0.limited })
     }
-    change?.perform(on: clock) { [weak self] sleeper, hasSlept in
+    move?.perform(on: clock) { [weak self] sleeper, hasSlept in
       self?.wake(sleeper, hasSlept: hasSlept)
     }
   }

@@ -99,7 +99,6 @@ struct LoadingState<Value: Sendable, Cursor: Sendable>: Sendable {
   }
 
   /// Drops everything.
-  @inlinable
   mutating func reset() {
     load = nil
     next = nil
@@ -113,6 +112,7 @@ struct LoadingState<Value: Sendable, Cursor: Sendable>: Sendable {
   /// - Parameters:
   ///   - request: The requested value.
   ///   - isStale: Whether the loaded value is stale.
+  /// - Returns: The answer.
   @inlinable
   func answer(to request: Request, isStale: Bool = false) -> Answer {
     if request == .fresh, !isStale, case .loaded(let value) = current { return .known(value) }

@@ -182,7 +182,6 @@ extension PagedPublisher {
   ///
   /// - Throws: A `CancellationError` if the calling task is cancelled.
   public nonisolated func waitForSubscriber() async throws {
-    try await core.hub.waitForSubscriber()
-    withExtendedLifetime(self) {}
+    try await core.hub.waitForSubscriber(retaining: self)
   }
 }

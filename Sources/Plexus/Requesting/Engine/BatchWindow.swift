@@ -82,8 +82,8 @@ final class BatchWindow: Sendable {
   /// Starts the timer of a batch.
   private func open(_ number: Int, _ launch: @escaping @Sendable ([Flight]) -> Void) {
     let wake = clock.now() + window.limited
-    let change = state.withLock { $0.batch.isOpen(number) ? $0.timer.set(wake) : nil }
-    change?.perform(on: clock) { [self] _, _ in
+    let move = state.withLock { $0.batch.isOpen(number) ? $0.timer.set(wake) : nil }
+    move?.perform(on: clock) { [self] _, _ in
       let (flights, departure) = state.withLock { state in
         guard state.batch.isOpen(number) else { return ([Flight](), OneShot<[Flight]>?.none) }
         _ = state.timer.clear()

@@ -18,7 +18,7 @@ final class LiveFetching<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   private struct Work: Sendable {
     var effects = LiveState.Effects()
     var cancelledFetch: Task<Void, Never>?
-    var timer: MovableTimer.Change?
+    var timer: MovableTimer.Move?
   }
 
   private let key: Key
