@@ -15,7 +15,7 @@ extension EventBus {
       var scoped: [ScopedKey: ContiguousArray<EventChannel>] = [:]
       /// The number of scoped channels, and the number above which unused ones are searched for.
       var scopedCount = 0
-      var crowd = 64
+      var sweepThreshold = 64
       var identified: [Int: [IdentifiedHandler]] = [:]
 
       /// Removes handlers whose ids have a hash value; the caller must retain them.
@@ -62,9 +62,10 @@ extension EventBus {
     }
 
     /// Returns the channel of a type and scope; creates it if necessary.
-    func makeChannel(of type: ObjectIdentifier, in scope: EventScope?) -> EventChannel {
+    func makeChannel(of eventType: any Event.Type, in scope: EventScope?) -> EventChannel {
+      let type = ObjectIdentifier(eventType)
       if let channel = channel(of: type, in: scope) { return channel }
-      let new = EventChannel(type: type, scope: scope, core: self)
+      let new = EventChannel(of: eventType, scope: scope, core: self)
       guard let scope else {
         return tables.withLock { tables in
           if let known = tables.unscoped[type] { return known }
@@ -82,7 +83,7 @@ extension EventBus {
           guard candidates.elementsEqual(compared, by: ===) else { return (candidates, false) }
           tables.scoped[key, default: []].append(new)
           tables.scopedCount += 1
-          return (nil, tables.scopedCount > tables.crowd)
+          return (nil, tables.scopedCount > tables.sweepThreshold)
         }
         guard let candidates else {
           if isCrowded { sweep() }
@@ -103,7 +104,7 @@ extension EventBus {
     /// - Returns: The result of the body.
     @usableFromInline
     func withChannel<Result>(
-      of type: ObjectIdentifier,
+      of type: any Event.Type,
       in scope: EventScope?,
       _ body: (EventChannel) -> Result?
     ) -> Result {
@@ -136,7 +137,7 @@ extension EventBus {
     private func sweep() {
       let channels = tables.withLock { Array($0.scoped.values) }
       for channel in channels.joined() { channel.prune() }
-      tables.withLock { $0.crowd = max(64, 2 * $0.scopedCount) }
+      tables.withLock { $0.sweepThreshold = max(64, 2 * $0.scopedCount) }
     }
 
     // MARK: - Handlers with an id
@@ -166,7 +167,7 @@ extension EventBus {
     func add(
       _ recipe: Handler.Recipe,
       id: AnyID,
-      of type: ObjectIdentifier,
+      of type: any Event.Type,
       in scope: EventScope?,
       replacing: Bool
     ) {
@@ -186,7 +187,10 @@ extension EventBus {
           tables.identified[hash, default: []].append(entry)
           return added
         }
-        if let added { return added.start() }
+        if let added {
+          channel.start(added)
+          return
+        }
       }
     }
 

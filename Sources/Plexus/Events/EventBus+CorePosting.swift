@@ -9,7 +9,7 @@ extension EventBus.Core {
   @usableFromInline
   func post(
     _ box: AnyBox,
-    of type: ObjectIdentifier,
+    of type: any Event.Type,
     _ persistence: EventPersistence,
     in scope: EventScope?
   ) {
@@ -22,7 +22,7 @@ extension EventBus.Core {
   @usableFromInline
   func postAndWait(
     _ box: AnyBox,
-    of type: ObjectIdentifier,
+    of type: any Event.Type,
     _ persistence: EventPersistence,
     in scope: EventScope?
   ) async -> PostOutcome {
@@ -48,11 +48,11 @@ extension EventBus.Core {
 
   /// Returns the channel for an event; creates it if the event is to be retained.
   private func channel(
-    of type: ObjectIdentifier,
+    of type: any Event.Type,
     _ persistence: EventPersistence,
     in scope: EventScope?
   ) -> EventChannel? {
-    if let known = channel(of: type, in: scope) { return known }
+    if let known = channel(of: ObjectIdentifier(type), in: scope) { return known }
     // An event that is not retained needs no new channel.
     return persistence.rule == nil ? nil : makeChannel(of: type, in: scope)
   }
@@ -60,9 +60,9 @@ extension EventBus.Core {
   /// Adds a handler that lives until it is cancelled or its owner is released.
   @usableFromInline
   @discardableResult
-  func add(_ recipe: Handler.Recipe, of type: ObjectIdentifier, in scope: EventScope?) -> Handler {
-    let added = withChannel(of: type, in: scope) { $0.add(recipe, at: time.now()) }
-    added.start()
-    return added.handler
+  func add(_ recipe: Handler.Recipe, of type: any Event.Type, in scope: EventScope?) -> Handler {
+    withChannel(of: type, in: scope) { channel in
+      channel.add(recipe, at: time.now()).map(channel.start)
+    }
   }
 }

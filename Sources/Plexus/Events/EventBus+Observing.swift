@@ -23,7 +23,7 @@ extension EventBus {
       @escaping @isolated(any) @Sendable (E) throws -> Void
   ) -> ObservationToken {
     let recipe = Handler.Recipe(calling: handler, bufferingPolicy) { .succeeded }
-    return ObservationToken(core.add(recipe, of: ObjectIdentifier(type), in: scope))
+    return ObservationToken(core.add(recipe, of: type, in: scope))
   }
 
   /// Registers an asynchronous closure for the events of a type, until its token is released.
@@ -50,7 +50,7 @@ extension EventBus {
       @escaping @isolated(any) @Sendable (E) async throws -> Void
   ) -> ObservationToken {
     let recipe = Handler.Recipe(calling: handler, bufferingPolicy) { .succeeded }
-    return ObservationToken(core.add(recipe, of: ObjectIdentifier(type), in: scope))
+    return ObservationToken(core.add(recipe, of: type, in: scope))
   }
 
   /// Registers a closure for the events of a type, until its owner is released.
@@ -79,7 +79,7 @@ extension EventBus {
       @escaping @isolated(any) @Sendable (Owner, E) throws -> Void
   ) {
     let recipe = Handler.Recipe(calling: handler, as: owner, bufferingPolicy) { .succeeded }
-    core.add(recipe, of: ObjectIdentifier(type), in: scope)
+    core.add(recipe, of: type, in: scope)
   }
 
   /// Registers an asynchronous closure for the events of a type, until its owner is released.
@@ -109,7 +109,7 @@ extension EventBus {
       @escaping @isolated(any) @Sendable (Owner, E) async throws -> Void
   ) {
     let recipe = Handler.Recipe(calling: handler, as: owner, bufferingPolicy) { .succeeded }
-    core.add(recipe, of: ObjectIdentifier(type), in: scope)
+    core.add(recipe, of: type, in: scope)
   }
 
   /// Registers a closure for the events of a type, until it is removed by its id.
@@ -140,7 +140,7 @@ extension EventBus {
       @escaping @isolated(any) @Sendable (E) throws -> Void
   ) {
     let recipe = Handler.Recipe(calling: handler, bufferingPolicy) { .succeeded }
-    core.add(recipe, id: AnyID(id), of: ObjectIdentifier(type), in: scope, replacing: replacing)
+    core.add(recipe, id: AnyID(id), of: type, in: scope, replacing: replacing)
   }
 
   /// Registers an asynchronous closure for the events of a type, until it is removed by its id.
@@ -172,6 +172,6 @@ extension EventBus {
       @escaping @isolated(any) @Sendable (E) async throws -> Void
   ) {
     let recipe = Handler.Recipe(calling: handler, bufferingPolicy) { .succeeded }
-    core.add(recipe, id: AnyID(id), of: ObjectIdentifier(type), in: scope, replacing: replacing)
+    core.add(recipe, id: AnyID(id), of: type, in: scope, replacing: replacing)
   }
 }

@@ -27,7 +27,7 @@ extension Actor where Self == EventBus {
       @escaping @isolated(any) @Sendable (E) throws -> HandlerResult
   ) -> ObservationToken {
     let recipe = Handler.Recipe(calling: handler, bufferingPolicy) { Handler.Ending($0) }
-    return ObservationToken(self.core.add(recipe, of: ObjectIdentifier(type), in: scope))
+    return ObservationToken(self.core.add(recipe, of: type, in: scope))
   }
 
   /// Registers an asynchronous closure for the events of a type, until its token is released.
@@ -55,7 +55,7 @@ extension Actor where Self == EventBus {
       @escaping @isolated(any) @Sendable (E) async throws -> HandlerResult
   ) -> ObservationToken {
     let recipe = Handler.Recipe(calling: handler, bufferingPolicy) { Handler.Ending($0) }
-    return ObservationToken(self.core.add(recipe, of: ObjectIdentifier(type), in: scope))
+    return ObservationToken(self.core.add(recipe, of: type, in: scope))
   }
 
   /// Registers a closure for the events of a type, until its owner is released.
@@ -85,7 +85,7 @@ extension Actor where Self == EventBus {
       @escaping @isolated(any) @Sendable (Owner, E) throws -> HandlerResult
   ) {
     let recipe = Handler.Recipe(calling: handler, as: owner, bufferingPolicy) { Handler.Ending($0) }
-    self.core.add(recipe, of: ObjectIdentifier(type), in: scope)
+    self.core.add(recipe, of: type, in: scope)
   }
 
   /// Registers an asynchronous closure for the events of a type, until its owner is released.
@@ -116,7 +116,7 @@ extension Actor where Self == EventBus {
       @escaping @isolated(any) @Sendable (Owner, E) async throws -> HandlerResult
   ) {
     let recipe = Handler.Recipe(calling: handler, as: owner, bufferingPolicy) { Handler.Ending($0) }
-    self.core.add(recipe, of: ObjectIdentifier(type), in: scope)
+    self.core.add(recipe, of: type, in: scope)
   }
 
   /// Registers a closure for the events of a type, until it is removed by its id.
@@ -151,7 +151,7 @@ extension Actor where Self == EventBus {
     self.core.add(
       recipe,
       id: AnyID(id),
-      of: ObjectIdentifier(type),
+      of: type,
       in: scope,
       replacing: replacing
     )
@@ -190,7 +190,7 @@ extension Actor where Self == EventBus {
     self.core.add(
       recipe,
       id: AnyID(id),
-      of: ObjectIdentifier(type),
+      of: type,
       in: scope,
       replacing: replacing
     )

@@ -143,9 +143,9 @@ public final actor EventBus {
         }
       guard let known else { return }
       let box = Box(event)
-      if !known.post(box) { core.post(box, of: type, persistence, in: scope) }
+      if !known.post(box) { core.post(box, of: E.self, persistence, in: scope) }
     } else {
-      core.post(Box(event), of: type, persistence, in: scope)
+      core.post(Box(event), of: E.self, persistence, in: scope)
     }
   }
 
@@ -176,7 +176,7 @@ public final actor EventBus {
     scope: EventScope? = nil
   ) async -> PostOutcome {
     let persistence = event.persistence
-    return await core.postAndWait(Box(event), of: ObjectIdentifier(E.self), persistence, in: scope)
+    return await core.postAndWait(Box(event), of: E.self, persistence, in: scope)
   }
 
   // MARK: - Reading
@@ -220,14 +220,8 @@ public final actor EventBus {
     scope: EventScope? = nil,
     bufferingPolicy: BufferingPolicy<E> = .unbounded
   ) -> Subscription<E> {
-    core.withChannel(of: ObjectIdentifier(type), in: scope) { channel in
-      var subscription: Subscription<E>?
-      let isInserted = channel.insert { id in
-        let hub = BroadcastHub<E>(onEmpty: { channel.removeStream(id) }, host: channel)
-        subscription = hub.subscription(bufferingPolicy: bufferingPolicy)
-        return EventChannel.Stream(id: id, hub: hub, mayRefuse: bufferingPolicy.mayRefuse)
-      }
-      return isInserted ? subscription : nil
+    core.withChannel(of: type, in: scope) { channel in
+      channel.subscription(bufferingPolicy: bufferingPolicy)
     }
   }
 

@@ -45,13 +45,13 @@ extension EventChannel {
     /// Begins the delivery to all subscribers with the part of the streams; called under the lock of the channel.
     ///
     /// - Parameter sequence: The sequence number of the event.
-    func fanOut(_ sequence: Int) {
+    override func begin(sequence: Int) {
       sentSequence.store(sequence, ordering: .relaxed)
       outstanding.store(1, ordering: .relaxed)
     }
 
     /// Adds the part of a queue, which does not end before; called under the lock of the channel.
-    func addPart() {
+    override func addPart() {
       outstanding.add(1, ordering: .relaxed)
     }
 

@@ -26,8 +26,8 @@ extension EventChannel {
     enum Step: Sendable {
       /// Deliver an event to one subscriber and report the result with ``finish(_:as:)``.
       case offer(Offer)
-      /// Deliver an event to every subscriber up to the last.
-      case fanOut(Element, post: Int, last: Int)
+      /// Deliver an event to every subscriber that had not passed the post when it was added.
+      case fanOut(Element, post: Int)
       /// End the post with that number.
       case end(post: Int, PostOutcome)
     }
@@ -46,7 +46,7 @@ extension EventChannel {
     }
 
     private enum Job: Sendable {
-      case fanOut(Element, post: Int, last: Int)
+      case fanOut(Element, post: Int)
       case delivery(Delivery)
       /// Replays retained events up to the last post to one subscriber; `done` is its latest post.
       case replay(receiver: Int, last: Int, done: Int)
@@ -90,11 +90,20 @@ extension EventChannel {
     /// The number of subscribers.
     var memberCount: Int { places.count }
 
-    /// The subscribers in subscription order.
-    var members: [Member] { places.map(\.member) }
+    /// Returns whether a subscriber is registered.
+    func contains(_ id: Int) -> Bool {
+      let index = firstPlace(from: id)
+      return index < places.count && places[index].id == id
+    }
 
     /// The place in subscription order of the next subscriber.
     var nextID: Int { lastID + 1 }
+
+    /// The number of the last post that the next subscriber does not get although it is still to be delivered, or 0.
+    var passed: Int { isIdle ? 0 : lastPost }
+
+    /// Whether events are retained, which are replayed to the next subscriber.
+    var isRetaining: Bool { retained.count > 0 }
 
     /// Adds a subscriber at the end; the retained events will be replayed to it.
     mutating func add(_ member: Member) {
@@ -125,12 +134,19 @@ extension EventChannel {
       return member
     }
 
+    /// Removes the subscribers that satisfy a predicate.
+    ///
+    /// - Returns: The subscribers, to be released without a lock.
+    mutating func remove(where isRemoved: (Member) -> Bool) -> [Member] {
+      places.filter { isRemoved($0.member) }.compactMap { remove($0.id) }
+    }
+
     /// Removes all subscribers of an idle channel.
     ///
     /// - Returns: The subscribers, to be released without a lock.
     mutating func removeMembers() -> [Member] {
       defer { places = [] }
-      return members
+      return places.map(\.member)
     }
 
     /// Enqueues an event, and retains it according to its persistence.
@@ -149,7 +165,7 @@ extension EventChannel {
     ) -> Int {
       lastPost += 1
       guard let rule = persistence.rule else {
-        jobs.append(.fanOut(element, post: lastPost, last: lastID))
+        jobs.append(.fanOut(element, post: lastPost))
         return lastPost
       }
       let deadline = persistence.timeToLive.map {
@@ -175,9 +191,9 @@ extension EventChannel {
       while let job = current ?? jobs.popFirst() {
         current = nil
         switch job {
-        case .fanOut(let element, let post, let last):
+        case .fanOut(let element, let post):
           released.append(element)
-          return .fanOut(element, post: post, last: last)
+          return .fanOut(element, post: post)
         case .delivery(let delivery):
           return step(of: delivery, at: now)
         case .replay(let receiver, let last, let done):

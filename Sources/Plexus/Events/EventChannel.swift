@@ -1,24 +1,26 @@
 internal import Synchronization
 
-/// The events of one type and scope: the subscribers, the retained events and the deliveries.
+/// The events of one type and scope: a hub, with the schedule of the retained events in front of it.
 ///
-/// One lock protects all changes and also covers enqueueing events into the buffers of streams and the queues of
-/// handlers, which establishes a single order. The effects of a change are carried out after the lock is
-/// released. Events are boxed, so that the channel is not generic.
+/// An event goes to the hub directly as long as the schedule is idle. The lock of the channel protects the schedule; it
+/// also covers what the schedule sends to the hub, so that the hub has the one order. Events are boxed, so that the
+/// channel is not generic.
 ///
-/// The subscribers retain the channel, and it releases them when they are removed or the bus is released.
+/// The handlers retain the channel, which releases them when they are removed or the bus is released.
 @usableFromInline
-final class EventChannel: Handler.Source {
+final class EventChannel: Sendable {
+  /// A subscriber of a channel.
+  enum Member: Sendable {
+    /// A stream, by the buffer for the events that are offered to it.
+    case stream(HubCore.Buffer)
+    case handler(Handler)
+  }
+
   struct State: Sendable {
+    /// The subscribers have the same places as in the hub.
     var schedule = Schedule<AnyBox, EventChannel.Member>()
-    /// The outlets, in order of the first subscriber of each.
-    var outlets: ContiguousArray<EventChannel.Outlet> = []
-    /// The queues of synchronous handlers, by actor.
-    var queues = IdentityTable<HandlerQueue>()
     /// The completions that callers wait for, by the number of the post.
     var completions: [Int: PostCompletion] = [:]
-    /// The sequence number of the next event that is sent to all subscribers.
-    var sequence = 0
     /// The thread that began to handle the latest offer.
     var offerThread = ThreadID()
     /// The calls of the handler with the latest offer.
@@ -28,7 +30,7 @@ final class EventChannel: Handler.Source {
     /// Whether a task carries out the remaining steps.
     var isBehind = false
     /// The number of subscribers above which handlers with a released owner are searched for.
-    var crowd = 64
+    var sweepThreshold = 64
     /// Whether the bus has been released.
     var isFinished = false
     /// Whether the bus has dropped the channel; callers that still hold it must look up another one.
@@ -44,19 +46,23 @@ final class EventChannel: Handler.Source {
   /// The event type.
   let type: ObjectIdentifier
   let scope: EventScope?
+  /// The subscribers, and the events on their way to them.
+  @usableFromInline let hub: HubCore
   private weak let core: EventBus.Core?
   private let clock: any Clock<Duration>
   let time: TimeSource
-  /// The priority that all handlers have at least; set under the lock, together with the outlets.
+  /// The priority that all handlers have at least; set under the lock, together with new queues.
   let raisedPriority = Atomic<UInt8>(0)
   let state = Locked(State())
 
-  init(type: ObjectIdentifier, scope: EventScope?, core: EventBus.Core) {
-    self.type = type
+  init<E: Event>(of type: E.Type, scope: EventScope?, core: EventBus.Core) {
+    self.type = ObjectIdentifier(type)
     self.scope = scope
     self.core = core
+    hub = BroadcastHub<E>()
     clock = core.clock
     time = core.time
+    hub.host = self
   }
 
   // MARK: - Posting
@@ -75,14 +81,7 @@ final class EventChannel: Handler.Source {
   /// - Returns: Whether it was posted.
   @usableFromInline
   func post(_ box: AnyBox) -> Bool {
-    var effects = EventChannel.Effects()
-    let isPosted = state.withLock { state in
-      guard !state.isRetired, state.schedule.isIdle else { return false }
-      fanOut(box, &state, &effects)
-      return true
-    }
-    if isPosted { effects.perform() }
-    return isPosted
+    hub.sendUnlessHeld(box)
   }
 
   /// Posts an event.
@@ -95,11 +94,11 @@ final class EventChannel: Handler.Source {
   func post(_ box: AnyBox, _ persistence: EventPersistence, completion: PostCompletion?) -> Posting
   {
     let now = persistence.rule == nil ? 0 : time.now()
-    var effects = EventChannel.Effects()
+    var effects = HubEffects()
     let posting = state.withLock { state -> Posting in
       guard !state.isRetired else { return .isRetired }
       guard persistence.rule != nil || !state.schedule.isIdle else {
-        fanOut(box, upTo: .max, completion, &state, &effects)
+        fanOut(box, completion, &effects)
         return .isDone(isKept: false)
       }
       let post = state.schedule.post(box, persistence, isAwaited: completion != nil, at: now)
@@ -110,107 +109,99 @@ final class EventChannel: Handler.Source {
       advance(&state, at: now, &effects)
       return .isDone(isKept: state.schedule.isKept(post: post, at: now))
     }
-    perform(effects)
+    effects.perform()
     return posting
   }
 
-  /// Carries out the possible steps, up to a number of deliveries; a task carries out the rest.
-  func advance(
+  /// The number of deliveries after which a task carries out the remaining steps, so that no caller is blocked.
+  private static let turnLength = 512
+
+  /// Carries out the possible steps; a task carries out the rest if there are many.
+  func advance(_ state: inout State, at now: Nanoseconds, _ effects: inout HubEffects) {
+    guard !state.isBehind else { return }
+    takeSteps(&state, at: now, &effects)
+    if state.isBehind { effects.then { [self] in catchUp() } }
+  }
+
+  /// Carries out the possible steps, up to a number of deliveries.
+  private func takeSteps(
     _ state: inout State,
     at now: Nanoseconds,
-    deliveries limit: Int = 512,
-    _ effects: inout EventChannel.Effects
+    deliveries limit: Int = turnLength,
+    _ effects: inout HubEffects
   ) {
+    // Set before the hub gets the first event of the schedule: a post can go there at any time.
+    if !state.schedule.isIdle { hub.isHeld.store(true, ordering: .relaxed) }
     var deliveries = 0
-    while !state.isBehind, let step = state.schedule.next(at: now) {
+    while deliveries < limit, let step = state.schedule.next(at: now) {
+      deliveries += 1
       switch step {
       case .offer(let offer):
-        switch offer.member {
-        case .stream(let stream):
-          let isAccepted = stream.put(offer.element, &effects)
-          state.schedule.finish(
-            offer.number,
-            as: isAccepted ? .succeeded : .failed,
-            isRevocable: true
-          )
-        case .handler(let handler):
-          let item = HandlerQueue.Item(
-            box: offer.element,
-            sequence: state.sequence,
-            report: EventChannel.Offer(number: offer.number, to: handler, channel: self)
-          )
-          state.offered = handler.queue.calls
-          let task = handler.queue.enqueue(offer: item, &effects.handlers)
-          effects.wake(task, id: handler.queue.id)
-        }
-      case .fanOut(let box, let post, let last):
-        fanOut(box, upTo: last, state.takeCompletion(post), &state, &effects)
+        self.offer(offer, &state, &effects)
+      case .fanOut(let box, let post):
+        fanOut(box, of: post, state.takeCompletion(post), &effects)
+        deliveries += state.schedule.memberCount
       case .end(let post, let outcome):
         if let completion = state.takeCompletion(post) {
-          effects.more().ended.append((completion, outcome))
+          effects.then { completion.finish(with: outcome) }
         }
       }
-      if case .fanOut = step { deliveries += max(1, state.outlets.count) } else { deliveries += 1 }
-      if deliveries >= limit {
-        state.isBehind = true
-        effects.isBehind = true
-      }
     }
-    effects.release(state.schedule.takeReleased())
-    if state.isFinished, state.schedule.isIdle { effects.finishes = true }
-    effects.isEmpty = state.schedule.isEmpty
-  }
-
-  /// Sends an event, for which no caller waits, to every subscriber.
-  private func fanOut(_ box: AnyBox, _ state: inout State, _ effects: inout EventChannel.Effects) {
-    let sequence = state.sequence
-    state.sequence &+= 1
-    for index in state.outlets.indices {
-      switch state.outlets[index] {
-      case .stream(let stream):
-        _ = stream.put(box, &effects)
-      case .queue(let queue):
-        let task = queue.enqueue(box, sequence: sequence, &effects.handlers)
-        effects.wake(task, id: queue.id)
-      }
+    state.isBehind = deliveries >= limit
+    if !state.isBehind { hub.isHeld.store(!state.schedule.isIdle, ordering: .relaxed) }
+    let released = state.schedule.takeReleased()
+    if !released.isEmpty { effects.release(released) }
+    if state.isFinished, state.schedule.isIdle { effects.then { [self] in end() } }
+    if let scope, state.schedule.isEmpty {
+      effects.then { [self] in core?.forget(self, scope: scope) }
     }
   }
 
-  /// Sends an event to every subscriber up to the given one.
+  /// Delivers a retained event to one subscriber.
+  private func offer(
+    _ offer: Schedule<AnyBox, Member>.Offer,
+    _ state: inout State,
+    _ effects: inout HubEffects
+  ) {
+    switch offer.member {
+    case .stream(let buffer):
+      let isAccepted = hub.send(offer.element, to: buffer, &effects)
+      let ending: Handler.Ending = isAccepted ? .succeeded : .failed
+      state.schedule.finish(offer.number, as: ending, isRevocable: true)
+    case .handler(let handler) where handler.queue.direct != nil:
+      // It has no number of its own.
+      let item = HandlerQueue.Item(box: offer.element, sequence: handler.queue.end - 1)
+      handler.queue.enqueue(item, &effects)
+      state.schedule.finish(offer.number, as: .succeeded)
+    case .handler(let handler):
+      state.offered = handler.queue.calls
+      let report = Offer(number: offer.number, to: handler, channel: self)
+      let item = HandlerQueue.Item(
+        box: offer.element,
+        sequence: handler.queue.end,
+        report: report
+      )
+      handler.queue.enqueue(item, &effects)
+    }
+  }
+
+  /// Sends an event to every subscriber.
+  ///
+  /// - Parameters:
+  ///   - box: The event.
+  ///   - post: The number of the post if it has waited, which subscribers that have been added meanwhile ignore; or 0.
+  ///   - completion: The completion, if a caller waits.
+  ///   - effects: Receives the work that remains.
   private func fanOut(
     _ box: AnyBox,
-    upTo last: Int,
+    of post: Int = 0,
     _ completion: PostCompletion?,
-    _ state: inout State,
-    _ effects: inout EventChannel.Effects
+    _ effects: inout HubEffects
   ) {
-    var (notified, handled) = (0, 0)
-    let sequence = state.sequence
-    state.sequence &+= 1
-    completion?.fanOut(sequence)
-    for index in state.outlets.indices {
-      switch state.outlets[index] {
-      case .stream(let stream) where stream.id <= last:
-        notified += 1
-        if stream.put(box, &effects) { handled += 1 }
-      case .queue(let queue) where queue.id <= last:
-        completion?.addPart()
-        let task = queue.enqueue(
-          box,
-          sequence: sequence,
-          last: last,
-          report: completion,
-          &effects.handlers
-        )
-        effects.wake(task, id: queue.id)
-      case .stream, .queue:
-        break
-      }
-    }
-    if let completion, notified > 0 || completion.withdrawPart() {
-      let outcome = PostOutcome(notified: notified, handled: handled)
-      effects.more().parts.append((completion, outcome))
-    }
+    let item = HandlerQueue.Item(box: box, sender: UInt64(post), report: completion)
+    let reach = hub.send(item, &effects)
+    guard let completion, reach.notified > 0 || completion.withdrawPart() else { return }
+    effects.then { completion.end(notified: reach.notified, handled: reach.handled) }
   }
 
   /// Marks an offer as being handled.
@@ -226,7 +217,7 @@ final class EventChannel: Handler.Source {
 
   /// Ends an offer; called with no lock held.
   func finish(_ offer: Int, as ending: Handler.Ending) {
-    let timer = change { state -> Task<Void, Never>? in
+    let timer = change { state, _ -> Task<Void, Never>? in
       state.schedule.finish(offer, as: ending)
       guard state.answer?.offer == offer else { return nil }
       return state.answer.take()?.timer
@@ -270,26 +261,23 @@ final class EventChannel: Handler.Source {
   ///   later events are excluded.
   /// - Returns: The calls.
   func runs(upTo sequence: Int) -> [HandlerRun] {
-    let (outlets, offered) = state.withLock { ($0.outlets, $0.offered) }
-    var runs: [HandlerRun] = []
-    for case .queue(let queue) in outlets {
-      if let run = queue.calls?.run(upTo: sequence) { runs.append(run) }
+    let (queues, offered) = state.withLock { (hub.queues, $0.offered) }
+    // The handler with the latest offer may have been removed.
+    return (queues.map(\.calls) + CollectionOfOne(offered)).compactMap {
+      $0?.run(upTo: sequence)
     }
-    // The handler may have been removed.
-    if let run = offered?.run(upTo: sequence) { runs.append(run) }
-    return runs
   }
 
   /// Raises the priority of the handlers to that of a waiting caller.
   func raise(to priority: TaskPriority) {
     guard priority.rawValue > raisedPriority.load(ordering: .relaxed) else { return }
-    let outlets = state.withLock { state in
+    let queues = state.withLock { _ in
       if priority.rawValue > raisedPriority.load(ordering: .relaxed) {
         raisedPriority.store(priority.rawValue, ordering: .relaxed)
       }
-      return state.outlets
+      return hub.queues
     }
-    for case .queue(let queue) in outlets { queue.raise(to: priority) }
+    for queue in queues { queue.raise(to: priority) }
   }
 
   // MARK: - Kept events
@@ -297,40 +285,32 @@ final class EventChannel: Handler.Source {
   /// The retained events in posting order.
   @usableFromInline var pendingEvents: [AnyBox] {
     let now = time.now()
-    return change { $0.schedule.pending(at: now) }
+    return change { state, _ in state.schedule.pending(at: now) }
   }
 
   /// Discards the retained events.
   @usableFromInline
   func removePendingEvents() {
-    change { $0.schedule.removePending() }
+    change { state, _ in state.schedule.removePending() }
   }
 
   // MARK: - Changes
 
   /// Changes the state, carries out the steps that this makes possible, and performs the effects.
   @discardableResult
-  func change<Result: Sendable>(_ body: (inout State) -> Result) -> Result {
+  func change<Result: Sendable>(_ body: (inout State, inout HubEffects) -> Result) -> Result {
     let now = time.now()
-    var effects = EventChannel.Effects()
+    var effects = HubEffects()
     let result = state.withLock { state in
-      let result = body(&state)
+      let result = body(&state, &effects)
       advance(&state, at: now, &effects)
       return result
     }
-    perform(effects)
+    effects.perform()
     return result
   }
 
-  /// Performs the effects of a change, with no lock held.
-  func perform(_ effects: EventChannel.Effects) {
-    effects.perform()
-    if effects.finishes { end() }
-    if effects.isEmpty, let scope { core?.forget(self, scope: scope) }
-    if effects.isBehind { catchUp() }
-  }
-
-  /// Carries out the remaining steps in a task, so that no caller is blocked.
+  /// Carries out the remaining steps in a task.
   private func catchUp() {
     Task.detached(priority: Task.currentPriority) { [self] in
       while takeTurn() { await Task.yield() }
@@ -340,18 +320,16 @@ final class EventChannel: Handler.Source {
   /// Carries out steps up to a number of deliveries.
   ///
   /// - Returns: Whether steps remain.
-  private func takeTurn(deliveries limit: Int = 512) -> Bool {
+  private func takeTurn(deliveries limit: Int = turnLength) -> Bool {
     let now = time.now()
-    var effects = EventChannel.Effects()
+    var effects = HubEffects()
     let isBehind = state.withLock { state in
       // `finish()` may have carried out the remaining steps.
       guard state.isBehind else { return false }
-      state.isBehind = false
-      advance(&state, at: now, deliveries: limit, &effects)
+      takeSteps(&state, at: now, deliveries: limit, &effects)
       return state.isBehind
     }
-    effects.isBehind = false
-    perform(effects)
+    effects.perform()
     return isBehind
   }
 
@@ -360,26 +338,22 @@ final class EventChannel: Handler.Source {
   /// Ends the streams when the bus has been released; handlers still process the events posted before.
   func finish() {
     _ = takeTurn(deliveries: .max)
-    let remains = change { state in
+    change { state, effects in
       state.isFinished = true
-      var remains: [(stream: EventChannel.Stream, member: EventChannel.Member?)] = []
-      for case .stream(let stream) in state.outlets {
-        remains.append((stream, state.schedule.remove(stream.id)))
-      }
-      state.outlets.removeAll { if case .stream = $0 { true } else { false } }
+      effects.release(
+        state.schedule.remove { member in
+          if case .stream = member { true } else { false }
+        }
+      )
       state.schedule.removePending()
-      return remains
     }
-    for (stream, _) in remains { stream.hub.end() }
+    hub.endReaders()
   }
 
-  /// Closes the queues, and releases the subscribers, which retain the channel.
+  /// Ends the handlers, and releases the subscribers, which retain the channel.
   private func end() {
-    let (members, outlets) = state.withLock { state in
-      (state.schedule.removeMembers(), state.outlets)
-    }
-    for case .queue(let queue) in outlets { queue.close() }
-    withExtendedLifetime(members) {}
+    hub.endHandlers()
+    state.release { $0.schedule.removeMembers() }
   }
 
   /// Marks the channel as dropped if it is empty; called under the lock of the bus.
@@ -389,7 +363,32 @@ final class EventChannel: Handler.Source {
     state.withLock { state in
       guard state.schedule.isEmpty else { return false }
       state.isRetired = true
+      hub.isHeld.store(true, ordering: .relaxed)
       return true
+    }
+  }
+}
+
+extension EventChannel {
+  /// A retained event that was offered to a handler and whose result is awaited.
+  final class Offer: HandlerQueue.Report, @unchecked Sendable {
+    private let number: Int
+    private let channel: EventChannel
+
+    init(number: Int, to receiver: Handler, channel: EventChannel) {
+      self.number = number
+      self.channel = channel
+      super.init(receiver: receiver)
+    }
+
+    override var isOffer: Bool { true }
+
+    override func begin() -> Bool {
+      channel.start(number)
+    }
+
+    override func end(notified: Int, handled: Int) {
+      channel.finish(number, as: notified == 0 ? .unreached : handled > 0 ? .succeeded : .failed)
     }
   }
 }

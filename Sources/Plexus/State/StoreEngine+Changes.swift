@@ -15,7 +15,8 @@ extension StoreEngine {
     bufferingPolicy: BufferingPolicy<Change<Value>>
   ) -> Subscription<Change<Value>> {
     let id = ChangeSubscriptions.ID()
-    let hub = BroadcastHub<Change<Value>>(onEmpty: { subscribers.remove(id) }, host: subscribers)
+    let hub = BroadcastHub<Change<Value>>(onEmpty: { subscribers.remove(id) })
+    hub.host = subscribers
     subscribers.insert(hub, id: id)
     let subscription = hub.subscription(bufferingPolicy: bufferingPolicy)
     run { table, state in

@@ -85,9 +85,9 @@ import Testing
         }
     )
     @Sendable func discard(_ sequence: Int) {
-      var effects: HandlerQueue.Effects?
+      var effects = HubEffects()
       hub.state.withLock { $0.handlers?.takeBack(before: sequence + 3, &effects) }
-      effects?.perform()
+      effects.perform()
     }
     let handler = hub.start(hub.add(recipe, replaying: [Box(census.parcel(-1))]))
     if suspends {

@@ -155,7 +155,7 @@ import Testing
     var isParked = false
     await SuspendedTask.suspend(isolation: #isolation) { task in
       hub.park(reader, task: task)
-      isParked = reader.task != nil
+      isParked = reader.waiter.task != nil
       // Nothing else would resume it.
       if isParked { hub.remove(reader) }
     }
@@ -218,40 +218,102 @@ import Testing
     await SuspendedTask.suspend(isolation: #isolation) { task in
       if let subscription { hub.park(subscription.subscriber, task: task) }
       delivery = hub.prepare(1)
-      for task in delivery?.woken ?? [] { task.resume() }
+      delivery?.effects.perform()
     }
-    #expect(delivery?.woken.count == 1)
+    #expect(delivery?.effects.tasks.count == 1)
     subscription = nil
     // The delivery has not ended yet: it can be occupied by thousands of others.
     #expect(hub.subscriberCount == 0)
     withExtendedLifetime(delivery) {}
   }
 
-  @Test func `a buffer counts dropped elements, and passes one element to a waiting reader`() {
-    let newest = HubCore.PrivateBuffer<Int>(
-      overflow: .dropsOldest(beyond: 2),
-      ignoredSender: 7,
-      passedTag: 0
-    )
-    #expect([1, 2, 3].map { newest.deliver($0, from: 0) } == [nil, nil, 1])
-    #expect(newest.deliver(9, from: 7) == nil)
+  /// Delivers an element to a buffer, and returns the one that was dropped.
+  private func deliver(
+    _ element: Int,
+    from sender: UInt64 = 0,
+    to buffer: HubCore.PrivateBuffer<Int>
+  ) -> Int? {
+    var delivery = Delivery<Int>()
+    buffer.deliver(element, from: sender, to: &delivery)
+    delivery.deliver()
+    return delivery.displaced.first
+  }
+
+  private func buffer(
+    _ limit: BufferLimit,
+    ignoring sender: UInt64 = 0
+  ) -> HubCore.PrivateBuffer<Int> {
+    var limits = SubscriberLimits(limit)
+    limits.ignoredSender = sender
+    return HubCore.PrivateBuffer(id: 1, limits)
+  }
+
+  @Test func `a buffer counts dropped elements, and passes one element to a waiting reader`() async
+  {
+    let newest = buffer(.newest(2), ignoring: 7)
+    #expect([1, 2, 3].map { deliver($0, to: newest) } == [nil, nil, 1])
+    #expect(deliver(9, from: 7, to: newest) == nil)
     #expect(Array(newest.elements.popFirst(atMost: 9)) == [2, 3])
-    let oldest = HubCore.PrivateBuffer<Int>(
-      overflow: .dropsNewest(beyond: 2),
-      ignoredSender: 0,
-      passedTag: 0
-    )
-    #expect([1, 2, 3].map { oldest.deliver($0, from: 0) } == [nil, nil, 3])
+    let oldest = buffer(.oldest(2))
+    #expect([1, 2, 3].map { deliver($0, to: oldest) } == [nil, nil, 3])
     #expect(oldest.droppedCount == 1)
-    let none = HubCore.PrivateBuffer<Int>(
-      overflow: .dropsNewest(beyond: 0),
-      ignoredSender: 0,
-      passedTag: 0
+    let none = buffer(BufferLimit(BufferingPolicy<Int>.bufferingNewest(0)))
+    #expect(deliver(0, to: none) == 0)
+    await SuspendedTask.suspend(isolation: #isolation) { task in
+      #expect(none.park(task))
+      // This resumes the task.
+      #expect(deliver(1, to: none) == nil)
+      #expect(none.task == nil)
+    }
+    #expect(deliver(2, to: none) == 2)
+    #expect(none.popFirst() == 1)
+  }
+
+  @Test func `elements for a reader of the log alone are read in their places`() async {
+    let hub = BroadcastHub<Int>()
+    let (one, other) = (
+      hub.hostedSubscription(bufferingPolicy: .unbounded),
+      hub.hostedSubscription(bufferingPolicy: .unbounded)
     )
-    none.parkedReader = Waiter(id: 1)
-    #expect(none.takeReader() == nil)
-    #expect(none.deliver(1, from: 0) == nil)
-    #expect(none.takeReader()?.id == 1)
-    #expect(none.deliver(2, from: 0) == 2)
+    func send(_ number: Int, to subscription: Subscription<Int>) {
+      var effects = HubEffects()
+      guard let buffer = subscription.subscriber.buffer else { return }
+      #expect(hub.send(Box(number), to: buffer, &effects))
+      effects.perform()
+    }
+    send(100, to: one)
+    hub.send(1)
+    send(101, to: one)
+    send(102, to: one)
+    send(201, to: other)
+    for number in 2...20 { hub.send(number) }
+    send(103, to: one)
+    #expect(await one.first(5) == [100, 1, 101, 102, 2])
+    hub.send(21)
+    send(202, to: other)
+    hub.finish()
+    send(104, to: one)
+    #expect(await one.all() == Array(3...20) + [103, 21])
+    #expect(await other.all() == [1, 201] + Array(2...21) + [202])
+  }
+
+  @Test func `an element for a waiting reader of the log alone resumes it, and no other`() async {
+    let hub = BroadcastHub<Int>()
+    let readers = (0..<2).map { _ in hub.hostedSubscription(bufferingPolicy: .unbounded) }
+    let log = Log<Int>()
+    let tasks = readers.indices.map { index in
+      Task { for await number in readers[index] { log.append(10 * index + number) } }
+    }
+    while hub.state.withLock({ $0.parkedReaders }) < 2 { await everybodyHasBegun() }
+    var effects = HubEffects()
+    if let buffer = readers[1].subscriber.buffer {
+      #expect(hub.send(Box(1), to: buffer, &effects))
+    }
+    #expect(effects.tasks.map(\.id) == [readers[1].subscriber.id])
+    effects.perform()
+    #expect(await log.first(1) == [11])
+    hub.finish()
+    for task in tasks { await task.value }
+    #expect(log.entries == [11])
   }
 }

@@ -95,7 +95,7 @@ import Testing
 
   @Test(arguments: [true, false])
   func `replace a handler atomically`(suspends: Bool) {
-    let channel = bus.core.makeChannel(of: ObjectIdentifier(Ping.self), in: nil)
+    let channel = bus.core.makeChannel(of: Ping.self, in: nil)
     func recipe() -> Handler.Recipe {
       Handler.Recipe(
         isolation: nil,
@@ -103,11 +103,11 @@ import Testing
       )
     }
     let old = channel.add(recipe(), at: 0)
-    old?.start()
+    _ = old.map(channel.start)
     #expect(channel.subscriberCount == 1)
     let new = channel.add(recipe(), at: 0, replacing: [old?.handler].compactMap(\.self))
     #expect(channel.subscriberCount == 1)
-    new?.start()
+    _ = new.map(channel.start)
     #expect(channel.subscriberCount == 1)
   }
 
@@ -140,7 +140,9 @@ import Testing
     bus.post(Ping(1), scope: target)
     #expect(looks.withLock { $0 } == 2, "One hash and one comparison")
     let channel = bus.core.channel(of: ObjectIdentifier(Ping.self), in: target)
-    #expect(channel?.state.withLock { $0.outlets.count } == 2)
+    #expect(channel?.state.withLock { $0.schedule.memberCount } == 2)
+    #expect(channel?.hub.count == 2)
+    #expect(channel?.hub.queues.count == 1)
     #expect(await bus.postAndWait(Ping(2), scope: target).notified == 2)
     withExtendedLifetime((stream, token, strangers, unscoped)) {}
   }

@@ -4,13 +4,15 @@ import Testing
 @testable import Plexus
 
 @Suite(.fewAtOnce) struct `The completion of a post` {
+  private struct Nothing: Event {}
+
   private let core = EventBus.Core(clock: ContinuousClock())
   private let completion = EventChannel.PostCompletion()
 
-  private var channel: EventChannel { core.makeChannel(of: ObjectIdentifier(Int.self), in: nil) }
+  private var channel: EventChannel { core.makeChannel(of: Nothing.self, in: nil) }
 
   @Test func `ends with its last part, and sums them up`() {
-    completion.fanOut(7)
+    completion.begin(sequence: 7)
     completion.addPart()
     completion.addPart()
     #expect(completion.sequence == 7)
@@ -22,7 +24,7 @@ import Testing
   }
 
   @Test func `without streams ends with the last queue`() async {
-    completion.fanOut(0)
+    completion.begin(sequence: 0)
     completion.addPart()
     #expect(!completion.withdrawPart())
     completion.end(notified: 2, handled: 1)
@@ -30,7 +32,7 @@ import Testing
   }
 
   @Test func `whose queues have ended already is left to the poster`() async {
-    completion.fanOut(0)
+    completion.begin(sequence: 0)
     completion.addPart()
     completion.end(notified: 2, handled: 1)
     #expect(completion.withdrawPart())
@@ -40,7 +42,7 @@ import Testing
   }
 
   @Test func `of a cancelled caller keeps the counts of that time`() async {
-    completion.fanOut(0)
+    completion.begin(sequence: 0)
     completion.addPart()
     completion.addPart()
     completion.end(notified: 2, handled: 1)
@@ -55,7 +57,7 @@ import Testing
   @Test func `counts every part of many threads, and resumes the caller once`() async {
     for _ in 0..<500 {
       let completion = EventChannel.PostCompletion()
-      completion.fanOut(0)
+      completion.begin(sequence: 0)
       for _ in 0..<4 { completion.addPart() }
       let outcome = await withTaskGroup { group in
         for part in 0..<4 { group.addTask { completion.end(notified: 1, handled: part & 1) } }

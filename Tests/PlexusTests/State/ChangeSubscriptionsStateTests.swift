@@ -14,7 +14,7 @@ import Testing
       self.number = number
       self.finished = finished
       self.look = look
-      super.init(isResettable: false, onEmpty: nil, time: nil, host: nil) { _, _ in }
+      super.init()
     }
 
     override func end() { finished.append(number) }

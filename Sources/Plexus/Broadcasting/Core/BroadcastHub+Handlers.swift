@@ -19,31 +19,15 @@ extension HubCore {
     /// Enqueues an element for the handlers.
     ///
     /// - Parameters:
-    ///   - box: The element that was sent.
-    ///   - sequence: Its number.
-    ///   - last: The last subscriber that gets it.
-    ///   - sender: The sender, or 0.
-    ///   - woken: Receives the tasks to be resumed with no lock held.
-    ///   - effects: Receives the other work to be done with no lock held.
+    ///   - item: The element that was sent.
+    ///   - effects: Receives the work to be done with no lock held.
     @usableFromInline
-    func enqueue(
-      _ box: AnyBox,
-      sequence: Int,
-      last: Int,
-      from sender: UInt64,
-      _ woken: inout ContiguousArray<Waiter.ParkedTask>,
-      _ effects: inout HandlerQueue.Effects?
-    ) {
-      let hasOthers = !woken.isEmpty
+    func enqueue(_ item: HandlerQueue.Item, _ effects: inout HubEffects) {
       // By index: an iterator would retain the array.
       for index in queues.indices {
-        let queue = queues[index]
-        if let task = queue.enqueue(box, sequence: sequence, last: last, from: sender, &effects) {
-          woken.append(Waiter.ParkedTask(id: queue.id, task: task))
-        }
+        item.report?.addPart()
+        queues[index].enqueue(item, &effects)
       }
-      // Tasks are resumed in subscription order.
-      if hasOthers { woken.sort { $0.id < $1.id } }
     }
 
     /// Returns the queue of a new handler, if it shares one.
@@ -53,7 +37,12 @@ extension HubCore {
 
     /// Adds the queue of a new handler.
     func insert(_ queue: HandlerQueue) {
-      queues.append(queue)
+      if let last = queues.last, last.id > queue.id {
+        // Its first handler has taken the place of a subscriber.
+        queues.insert(queue, at: queues.firstSortedIndex { $0.id > queue.id })
+      } else {
+        queues.append(queue)
+      }
       if queue.isShared { queuesByActor[queue.key] = queue }
     }
 
@@ -84,12 +73,13 @@ extension HubCore {
     func takeBack(
       before sequence: Int,
       keeping last: AnyBox? = nil,
-      _ effects: inout HandlerQueue.Effects?
+      _ effects: inout HubEffects
     ) {
-      let effects = HandlerQueue.Effects.of(&effects)
-      effects.takesBack = true
-      for queue in queues {
-        queue.discard(before: sequence, keeping: last, into: &effects.discarded)
+      effects.add { work in
+        work.takesBack = true
+        for queue in queues {
+          queue.discard(before: sequence, keeping: last, into: &work.discarded)
+        }
       }
     }
 
@@ -119,39 +109,40 @@ extension HubCore: Handler.Source {
     recipe.limits.passedTag = passedTag
     return state.withLock { state in
       let isOpen = state.register()
-      return add(recipe, isOpen: isOpen, &state, replaying: replay)
+      return add(recipe, at: Place(id: state.lastID, isOpen: isOpen), &state, replaying: replay)
     }
+  }
+
+  /// The place of a handler in subscription order.
+  struct Place {
+    let id: Int
+    /// Whether the handler gets further elements.
+    let isOpen: Bool
   }
 
   /// Adds a handler that is counted already.
   final func add(
     _ recipe: Handler.Recipe,
-    isOpen: Bool,
+    at place: Place,
     _ state: inout State,
     replaying replay: [AnyBox]
   ) -> Handler.Added {
-    let id = state.lastID
     let handlers = state.handlers ?? HandlerTable()
-    let known = isOpen ? handlers.queue(for: recipe) : nil
-    let queue = known ?? HandlerQueue(id: id, recipe: recipe)
-    if isOpen {
+    let known = place.isOpen ? handlers.queue(for: recipe) : nil
+    let queue = known ?? HandlerQueue(id: place.id, recipe: recipe)
+    if place.isOpen {
       state.handlers = handlers
       if known == nil { handlers.insert(queue) }
       if recipe.isOrphaned != nil { handlers.ownedCount += 1 }
     }
-    let handler = Handler(
-      id: id,
-      start: state.sequence,
-      queue: queue,
-      recipe: recipe,
-      source: self
-    )
-    let parked = queue.add(handler, recipe.call, replaying: replay)
+    let handler = Handler(id: place.id, queue: queue, recipe: recipe, hub: self)
+    let call = recipe.source?.call(recipe, of: handler) ?? recipe.call
+    let parked = queue.add(handler, call, after: state.sequence, replaying: replay)
     return Handler.Added(
       handler: handler,
       isolation: recipe.isolation,
       isFirst: known == nil,
-      isOpen: isOpen,
+      isOpen: place.isOpen,
       parked: parked
     )
   }
@@ -171,16 +162,23 @@ extension HubCore: Handler.Source {
 
   /// Removes a handler; its closure is released now, or after the batch that is running.
   final func remove(_ handler: Handler) {
-    let (removal, isLast) = state.withLock { state in
+    let (removal, isLast) = take(handler)
+    removal.perform()
+    announceCount()
+    if isLast { onEmpty?() }
+  }
+
+  /// Takes out a handler; can be called under a lock of the caller.
+  ///
+  /// - Returns: The remains of the handler, and whether it was the last subscriber.
+  final func take(_ handler: Handler) -> (removal: HandlerQueue.Removal, isLast: Bool) {
+    state.withLock { state in
       let removal = handler.queue.remove(handler)
       guard removal.isFirst, let handlers = state.handlers else { return (removal, false) }
       if handler.isOrphaned != nil { handlers.ownedCount -= 1 }
       if removal.isLast { handlers.remove(handler.queue) }
       return (removal, state.unregister())
     }
-    removal.perform()
-    announceCount()
-    if isLast { onEmpty?() }
   }
 }
 
@@ -213,11 +211,8 @@ extension Subscription {
   func handler(_ recipe: consuming Handler.Recipe) -> Handler {
     if let filter = subscriber.filter { recipe = recipe.removingDuplicates(filter) }
     if let companion = subscriber.companion.take() { recipe.companion = companion }
-    if let host = subscriber.core.host {
-      recipe.limits = subscriber.handlerLimits
-      if let handler = host.replace(subscriber, with: recipe) { return handler }
-    }
-    if subscriber.readsLog, subscriber.replay.isEmpty,
+    let host = subscriber.core.host
+    if host == nil, subscriber.readsLog, subscriber.replay.isEmpty,
       let added = subscriber.core.replace(
         subscriber,
         at: subscriber.position.load(ordering: .relaxed),
@@ -226,11 +221,22 @@ extension Subscription {
     {
       return subscriber.core.start(added)
     }
-    return subscriber.core.start(subscriber.hub.replace(subscriber, with: recipe))
+    recipe.limits = subscriber.handlerLimits
+    return host?.replace(subscriber, with: recipe)
+      ?? subscriber.core.serve(recipe, inPlaceOf: subscriber)
   }
 }
 
 extension HubCore {
+  /// Registers a handler in place of a subscriber that has not been read yet, and starts it.
+  @usableFromInline
+  final func serve(_ recipe: Handler.Recipe, inPlaceOf reader: Reader) -> Handler {
+    var effects = HubEffects()
+    let added = replace(reader, with: recipe, &effects) { $0 }
+    effects.perform()
+    return start(added)
+  }
+
   /// Replaces a reader of the log by a handler, unless something has been sent since.
   @usableFromInline
   final func replace(
@@ -238,146 +244,76 @@ extension HubCore {
     at position: Int,
     with recipe: Handler.Recipe
   ) -> Handler.Added? {
-    var garbage = LogGarbage()
-    defer { garbage.release() }
-    return state.withLock { state in
+    var effects = HubEffects()
+    let added = state.withLock { state -> Handler.Added? in
       guard reader.isRegistered, state.sequence == position else { return nil }
-      garbage = removeFromLog(reader, &state)
-      state.lastID &+= 1
-      return add(recipe, isOpen: !state.isFinished, &state, replaying: [])
+      reader.isCancelled.store(true, ordering: .releasing)
+      state.remove(reader, &effects)
+      let place = Place(id: reader.id, isOpen: !state.isFinished)
+      return add(recipe, at: place, &state, replaying: [])
     }
-  }
-
-  /// The parts of the log that a removed reader leaves behind, to be released with no lock held.
-  fileprivate struct LogGarbage {
-    var link: LogLink?
-    var read = ReadElements()
-
-    func release() {
-      read.release()
-    }
-  }
-
-  /// Removes a reader from the log; it still counts as a subscriber.
-  ///
-  /// - Returns: The parts of the log to be released with no lock held.
-  fileprivate final func removeFromLog(_ reader: Reader, _ state: inout State) -> LogGarbage {
-    reader.isRegistered = false
-    reader.isCancelled.store(true, ordering: .releasing)
-    state.logReaders -= 1
-    var garbage = LogGarbage()
-    garbage.read = state.takeRead()
-    if state.logReaders == 0, state.tailStart != state.sequence { garbage.link = state.tail.take() }
-    return garbage
+    effects.perform()
+    return added
   }
 }
 
 extension BroadcastHub {
-  /// The objects of a replaced subscriber, to be released with no lock held.
-  struct Replaced {
-    fileprivate var log = HubCore.LogGarbage()
-    fileprivate var elements: ContiguousArray<Element> = []
-    fileprivate var buffer = Ring<Element>()
-
-    func release() {
-      log.release()
-      withExtendedLifetime((elements, buffer)) {}
-    }
-  }
-
-  /// Replaces a subscriber that has not been read yet by a handler.
-  @usableFromInline
-  func replace(_ subscriber: Subscriber<Element>, with recipe: Handler.Recipe) -> Handler.Added {
-    var recipe = recipe
-    recipe.limits = subscriber.handlerLimits
-    var garbage = Replaced()
-    defer { garbage.release() }
-    return state.withLock { state in
-      // The source can have finished since the registration.
-      let isOpen = subscriber.isRegistered && !state.isFinished
-      let elements = takeOver(subscriber, &state, &garbage)
-      state.lastID &+= 1
-      return add(recipe, isOpen: isOpen, &state, replaying: elements)
-    }
-  }
-
   /// Ends a subscriber that has not been read yet; it still counts.
   ///
   /// - Returns: The elements that it would have read.
   func takeOver(
     _ subscriber: Subscriber<Element>,
     _ state: inout State,
-    _ garbage: inout Replaced
+    _ effects: inout HubEffects
   ) -> [AnyBox] {
-    let isRegistered = subscriber.isRegistered
+    subscriber.isCancelled.store(true, ordering: .releasing)
     var elements = ContiguousArray(subscriber.replay.reversed())
     var position = subscriber.position.load(ordering: .relaxed)
     let cutoff = cutoff.load(ordering: .relaxed)
     if position <= cutoff {
       // A reset since the registration has taken back the elements before it.
-      garbage.elements = elements
+      effects.release(elements)
       elements = []
       position = cutoff
     }
-    switch subscriber.source {
-    case .log:
-      var chunk = subscriber.chunk
-      for sequence in position..<max(position, state.sequence) {
-        while let run = chunk?.run, sequence >= run.limit { chunk = chunk?.follower }
-        if let run = chunk?.run { elements.append(run[sequence]) }
-      }
-      if isRegistered { garbage.log = removeFromLog(subscriber, &state) }
-    case .window(let limit):
-      guard isRegistered else { break }
-      let others = readers(&state)
+    if case .window(let limit) = subscriber.source {
+      guard subscriber.isRegistered else { return elements.map { Box($0) } }
+      let others = Self.readers(&state)
       for unread in (0..<min(state.sequence - position, limit)).reversed() {
         if let element = others.window[others.window.count - 1 - unread] {
           elements.append(element)
         }
       }
+      subscriber.isRegistered = false
       state.windowReaders -= 1
       others.windowLimits.remove(limit)
-      garbage.elements += others.trimWindow()
-      garbage.log.read = state.takeRead()
-    case .buffer(let buffer):
-      for offset in 0..<buffer.elements.count {
-        if let element = buffer.elements[offset] { elements.append(element) }
+      effects.release(others.trimWindow())
+      state.takeRead(&effects)
+    } else {
+      let own = subscriber.ownBuffer
+      if subscriber.readsLog {
+        var chunk = subscriber.chunk
+        for sequence in position..<max(position, state.sequence) {
+          while let own, own.place.load(ordering: .relaxed) <= sequence,
+            let element = own.popFirst()
+          {
+            elements.append(element)
+          }
+          while let run = chunk?.run, sequence >= run.limit { chunk = chunk?.follower }
+          if let run = chunk?.run { elements.append(run[sequence]) }
+        }
       }
-      guard isRegistered else { break }
-      garbage.buffer = buffer.elements
-      buffer.elements = Ring()
-      readers(&state).remove(buffer)
+      while let element = own?.popFirst() { elements.append(element) }
+      if subscriber.isRegistered { state.remove(subscriber, &effects) }
     }
-    subscriber.isRegistered = false
-    subscriber.isCancelled.store(true, ordering: .releasing)
     return elements.map { Box($0) }
   }
 }
 
 extension Subscriber {
   /// The limits of a handler that gets what the subscriber would have got.
-  @usableFromInline var handlerLimits: Handler.Limits {
-    switch source {
-    case .log: Handler.Limits()
-    case .window(let limit): Handler.Limits(BufferingPolicy<Element>.bufferingNewest(limit))
-    case .buffer(let buffer): buffer.handlerLimits
-    }
-  }
-}
-
-extension HubCore.PrivateBuffer {
-  /// The limits of a handler that gets what the buffer would have got.
-  fileprivate var handlerLimits: Handler.Limits {
-    var limits: Handler.Limits
-    switch overflow {
-    case .none: limits = Handler.Limits()
-    case .dropsNewest(let limit):
-      limits = Handler.Limits(BufferingPolicy<Element>.bufferingOldest(limit))
-    case .dropsOldest(let limit):
-      limits = Handler.Limits(BufferingPolicy<Element>.bufferingNewest(limit))
-    }
-    limits.ignoredSender = ignoredSender
-    limits.passedTag = passedTag
-    return limits
+  @usableFromInline var handlerLimits: SubscriberLimits {
+    if case .window(let limit) = source { return SubscriberLimits(.newest(limit)) }
+    return buffer?.limits ?? SubscriberLimits()
   }
 }

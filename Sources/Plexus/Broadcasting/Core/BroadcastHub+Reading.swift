@@ -24,12 +24,8 @@ extension BroadcastHub {
     // The window can also keep elements that all have read: a large limit gets a buffer of its own.
     case .bufferingNewest(let limit) where 1...64 ~= limit:
       return Subscription(subscriber: windowReader(limit: limit, replaying: replay))
-    case .bufferingNewest(let limit):
-      return bufferedSubscription(overflow: .dropsOldest(beyond: max(limit, 0)), replaying: replay)
-    case .bufferingOldest(let limit):
-      return bufferedSubscription(overflow: .dropsNewest(beyond: max(limit, 0)), replaying: replay)
-    @unknown default:
-      return Subscription(subscriber: logReader(replaying: replay))
+    default:
+      return subscription(ignoring: 0, bufferingPolicy: bufferingPolicy, replaying: replay)
     }
   }
 
@@ -46,21 +42,48 @@ extension BroadcastHub {
     bufferingPolicy: BufferingPolicy<Element>,
     replaying replay: [Element] = []
   ) -> Subscription<Element> {
-    let overflow: PrivateBuffer<Element>.Overflow =
-      switch bufferingPolicy {
-      case .unbounded: .none
-      case .bufferingNewest(let limit): .dropsOldest(beyond: max(limit, 0))
-      case .bufferingOldest(let limit): .dropsNewest(beyond: max(limit, 0))
-      @unknown default: .none
-      }
-    return bufferedSubscription(overflow: overflow, ignoring: sender, replaying: replay)
+    var limits = SubscriberLimits(BufferLimit(bufferingPolicy))
+    limits.ignoredSender = sender
+    limits.passedTag = passedTag
+    var dropped = Delivery<Element>()
+    let subscriber = state.withLock { state in
+      let isOpen = state.register()
+      let buffer = PrivateBuffer<Element>(id: state.lastID, limits)
+      buffer.replayCount = replay.count
+      for element in replay { buffer.deliver(element, to: &dropped) }
+      if isOpen { Self.readers(&state).insert(buffer) }
+      return reader(.buffer, buffer, &state, isOpen: isOpen)
+    }
+    dropped.deliver()
+    return Subscription(subscriber: subscriber)
   }
 
+  /// Creates a subscriber that reads the next element; called under the lock.
   @inlinable
-  func logReader(replaying replay: [Element]) -> Subscriber<Element> {
+  func reader(
+    _ source: Subscriber<Element>.Source,
+    _ buffer: PrivateBuffer<Element>?,
+    _ state: inout State,
+    isOpen: Bool
+  ) -> Subscriber<Element> {
+    let subscriber = Subscriber(id: state.lastID, hub: self, source: source, buffer: buffer)
+    subscriber.position.store(state.sequence, ordering: .relaxed)
+    subscriber.isRegistered = isOpen
+    return subscriber
+  }
+
+  /// Registers a reader of the log.
+  ///
+  /// - Parameters:
+  ///   - replay: The elements that it gets before all sent ones, oldest first.
+  ///   - isHosted: Whether it can be sent elements of its own.
+  /// - Returns: The reader.
+  @inlinable
+  func logReader(replaying replay: [Element], isHosted: Bool = false) -> Subscriber<Element> {
     state.withLock { state in
       let isOpen = state.register()
       var chunk: LogLink.Chunk<Element>?
+      var buffer: PrivateBuffer<Element>?
       if isOpen {
         state.logReaders &+= 1
         // A chunk that was left over is empty, but elements can have been sent since without the log.
@@ -72,15 +95,14 @@ extension BroadcastHub {
           state.tailStart = state.sequence
         }
       }
-      let subscriber = Subscriber(
-        id: state.lastID,
-        hub: self,
-        source: .log,
-        position: state.sequence,
-        chunk: chunk,
-        replay: replay.count > 1 ? replay.reversed() : replay
-      )
-      subscriber.isRegistered = isOpen
+      if isHosted {
+        buffer = PrivateBuffer(id: state.lastID, SubscriberLimits(), besideLog: true)
+        // It is open, although it is in no list.
+        if isOpen { buffer?.index = 0 }
+      }
+      let subscriber = reader(.log, buffer, &state, isOpen: isOpen)
+      subscriber.chunk = chunk
+      subscriber.replay = replay.count > 1 ? replay.reversed() : replay
       return subscriber
     }
   }
@@ -92,49 +114,13 @@ extension BroadcastHub {
       let isOpen = state.register()
       if isOpen {
         state.windowReaders &+= 1
-        readers(&state).windowLimits.insert(limit)
+        Self.readers(&state).windowLimits.insert(limit)
       }
-      let subscriber = Subscriber(
-        id: state.lastID,
-        hub: self,
-        source: .window(limit),
-        position: state.sequence,
-        chunk: nil,
-        replay: kept
-      )
+      let subscriber = reader(.window(limit), nil, &state, isOpen: isOpen)
+      subscriber.replay = kept
       subscriber.droppedCount = replay.count - kept.count
-      subscriber.isRegistered = isOpen
       return subscriber
     }
-  }
-
-  @inlinable
-  func bufferedSubscription(
-    overflow: PrivateBuffer<Element>.Overflow,
-    ignoring sender: UInt64 = 0,
-    replaying replay: [Element] = []
-  ) -> Subscription<Element> {
-    let buffer = PrivateBuffer<Element>(
-      overflow: overflow,
-      ignoredSender: sender,
-      passedTag: passedTag
-    )
-    for element in replay { _ = buffer.deliver(element, from: 0) }
-    let subscriber = state.withLock { state in
-      let isOpen = state.register()
-      if isOpen { readers(&state).insert(buffer) }
-      let subscriber = Subscriber(
-        id: state.lastID,
-        hub: self,
-        source: .buffer(buffer),
-        position: state.sequence,
-        chunk: nil,
-        replay: []
-      )
-      subscriber.isRegistered = isOpen
-      return subscriber
-    }
-    return Subscription(subscriber: subscriber)
   }
 
   /// Parks a reader that has found no element, or resumes it at once if that has changed.
@@ -150,11 +136,12 @@ extension BroadcastHub {
       guard !subscriber.isCancelled.load(ordering: .relaxed), !state.isFinished else {
         return false
       }
-      if case .buffer(let buffer) = subscriber.source {
-        return buffer.park(subscriber, task: task)
+      if let buffer = subscriber.ownBuffer {
+        guard buffer.isBesideLog else { return buffer.park(task) }
+        guard buffer.elements.isEmpty else { return false }
       }
       guard state.sequence == subscriber.position.load(ordering: .relaxed) else { return false }
-      state.parked.park(subscriber, task: task)
+      state.parked.park(subscriber.waiter, task: task)
       state.parkedReaders &+= 1
       // The last reader to park releases the elements that all have read, unless their type is trivial.
       if !_isPOD(Element.self), state.hasOnlyParkedReaders {
@@ -162,7 +149,7 @@ extension BroadcastHub {
           retired = LogLink.Chunk<Element>.of(tail).retired()
         }
         if state.windowReaders > 0, let others = state.others {
-          readers(others).emptyWindow(&read)
+          Self.readers(others).emptyWindow(&read)
         }
       }
       return true
@@ -207,7 +194,7 @@ extension BroadcastHub {
         subscriber.droppedCount += unread - limit
         sequence = state.sequence &- limit
       }
-      let window = readers(others)
+      let window = Self.readers(others)
       let offset = window.window.count &- (state.sequence &- sequence)
       guard sequence < state.sequence, let element = window.window[offset] else {
         return state.isFinished ? .ended : .empty
@@ -238,8 +225,8 @@ extension BroadcastHub {
   @inlinable
   func read(_ buffer: PrivateBuffer<Element>) -> Subscriber<Element>.Step {
     state.withLock { state in
-      if let element = buffer.elements.popFirst() { return .element(element) }
-      return buffer.slot < 0 || state.isFinished ? .ended : .empty
+      if let element = buffer.popFirst() { return .element(element) }
+      return buffer.index < 0 || state.isFinished ? .ended : .empty
     }
   }
 
@@ -251,7 +238,7 @@ extension BroadcastHub {
     state.withLock { state in
       switch subscriber.source {
       case .log: 0
-      case .buffer(let buffer): buffer.droppedCount
+      case .buffer: subscriber.buffer?.droppedCount ?? 0
       case .window(let limit):
         subscriber.droppedCount + overwritten(of: subscriber, at: state.sequence, limit: limit)
       }
@@ -291,7 +278,7 @@ extension BroadcastHub {
   ///
   /// - Returns: The rest of its replay, to be released without the lock.
   @inlinable
-  func noteOverwritten(of reader: Reader, at sequence: Int, limit: Int) -> [Element] {
+  func countOverwritten(of reader: Reader, at sequence: Int, limit: Int) -> [Element] {
     let subscriber = subscriber(reader)
     subscriber.droppedCount += overwritten(of: subscriber, at: sequence, limit: limit)
     defer { subscriber.replay = [] }

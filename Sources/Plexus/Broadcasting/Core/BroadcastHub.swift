@@ -29,25 +29,20 @@ final class BroadcastHub<Element: Sendable>: HubCore, @unchecked Sendable {
   ///   - isResettable: Whether elements can be taken back, so that readers of the log read them one at a time.
   ///   - onEmpty: Called outside every lock when the last subscriber has been removed.
   ///   - time: The coarse clock by which loops yield their actor to other tasks; `nil` is the system's.
-  ///   - host: The source that registers the handlers of this hub, if it has a hub for each subscription.
   ///   - areEqual: The comparison that finds consecutive duplicates, if they are removed for each subscriber.
   @inlinable
   init(
     isResettable: Bool = false,
     onEmpty: (@Sendable () -> Void)? = nil,
     time: (@Sendable () -> Nanoseconds)? = nil,
-    host: (any Handler.Host)? = nil,
     areEqual: DuplicateFilter<Element>.AreEqual? = nil
   ) {
     self.areEqual = areEqual
     // Readers of the log read one element at a time if elements can be skipped.
-    super.init(
-      isResettable: isResettable || areEqual != nil,
-      onEmpty: onEmpty,
-      time: time,
-      host: host
-    ) { core, reader in
-      unsafe unsafeDowncast(core, to: BroadcastHub<Element>.self).removeBoundedReader(reader)
+    super.init(isResettable: isResettable || areEqual != nil, onEmpty: onEmpty, time: time) {
+      core,
+      reader in
+      unsafe unsafeDowncast(core, to: BroadcastHub<Element>.self).removeWindowReader(reader)
     }
   }
 
@@ -56,17 +51,23 @@ final class BroadcastHub<Element: Sendable>: HubCore, @unchecked Sendable {
     finish()
   }
 
-  override func serve(_ recipe: Handler.Recipe, inPlaceOf reader: Reader) -> Handler {
-    start(replace(subscriber(reader), with: recipe))
+  override func endReaders() {
+    finish(endingHandlers: false)
   }
 
-  override func takeUnread(of reader: Reader) -> [AnyBox] {
+  override func replace(
+    _ reader: Reader,
+    with recipe: Handler.Recipe,
+    _ effects: inout HubEffects,
+    replaying replay: (_ unread: [AnyBox]) -> [AnyBox]
+  ) -> Handler.Added {
     let subscriber = subscriber(reader)
-    var garbage = Replaced()
-    defer { garbage.release() }
     return state.withLock { state in
-      if subscriber.isRegistered { _ = state.unregister() }
-      return takeOver(subscriber, &state, &garbage)
+      // The source can have finished since the registration.
+      let isOpen = subscriber.isRegistered && !state.isFinished
+      let elements = takeOver(subscriber, &state, &effects)
+      let place = Place(id: reader.id, isOpen: isOpen)
+      return add(recipe, at: place, &state, replaying: replay(elements))
     }
   }
 }
@@ -74,13 +75,13 @@ final class BroadcastHub<Element: Sendable>: HubCore, @unchecked Sendable {
 extension BroadcastHub {
   /// Returns the subscribers that do not read the log with their type of elements.
   @inlinable
-  func readers(_ readers: BoundedBuffersBase) -> BoundedBuffers<Element> {
+  static func readers(_ readers: BoundedBuffersBase) -> BoundedBuffers<Element> {
     unsafe unsafeDowncast(readers, to: BoundedBuffers<Element>.self)
   }
 
   /// Returns the subscribers that do not read the log, creating their list if needed.
   @inlinable
-  func readers(_ state: inout State) -> BoundedBuffers<Element> {
+  static func readers(_ state: inout State) -> BoundedBuffers<Element> {
     if let others = state.others { return readers(others) }
     let others = BoundedBuffers<Element>()
     state.others = others
@@ -116,7 +117,7 @@ extension BroadcastHub {
     state.withLock { state in
       guard state.subscriberCount > 0, !state.isFinished else { return nil }
       var delivery = Delivery<Element>()
-      append(element, from: sender, to: &state, &delivery)
+      append(element, from: sender, &state, &delivery)
       return delivery
     }
   }
@@ -133,9 +134,9 @@ extension BroadcastHub {
       guard state.subscriberCount > 0, !state.isFinished else { return nil }
       var delivery = Delivery<Element>()
       cutoff.store(state.sequence, ordering: .releasing)
-      if let others = state.others { readers(others).takeUnread(&delivery.displaced) }
-      state.handlers?.takeBack(before: state.sequence, &delivery.handlers)
-      append(element, from: 0, to: &state, &delivery)
+      if let others = state.others { Self.readers(others).takeUnread(&delivery.displaced) }
+      state.handlers?.takeBack(before: state.sequence, &delivery.effects)
+      append(element, from: 0, &state, &delivery)
       return delivery
     }
   }
@@ -151,10 +152,12 @@ extension BroadcastHub {
       let end = last == nil ? state.sequence : state.sequence - 1
       guard state.subscriberCount > 0, !state.isFinished, end >= 0 else { return unread }
       cutoff.store(end, ordering: .releasing)
-      if let others = state.others { readers(others).takeUnread(&unread.displaced, upTo: last) }
+      if let others = state.others {
+        Self.readers(others).takeUnread(&unread.displaced, upTo: last)
+      }
       if let handlers = state.handlers {
-        handlers.takeBack(before: end, keeping: last.map { Box($0) }, &unread.handlers)
-        unread.handlers?.queues = handlers.direct
+        handlers.takeBack(before: end, keeping: last.map { Box($0) }, &unread.effects)
+        unread.effects.add { $0.queues = handlers.direct }
       }
       return unread
     }
@@ -166,38 +169,40 @@ extension BroadcastHub {
   func append(
     _ element: Element,
     from sender: UInt64,
-    to state: inout State,
+    _ state: inout State,
+    _ delivery: inout Delivery<Element>
+  ) {
+    Self.appendForReaders(element, from: sender, &state, &delivery)
+    if let handlers = state.handlers {
+      let item = HandlerQueue.Item(
+        box: Box(element),
+        sequence: state.sequence,
+        last: state.lastID,
+        sender: sender
+      )
+      handlers.enqueue(item, &delivery.effects)
+    }
+    state.sequence &+= 1
+    state.unparkAll(&delivery.effects)
+  }
+
+  /// Appends an element to the log, the window and the buffers, under the lock.
+  @inlinable
+  @inline(__always)
+  static func appendForReaders(
+    _ element: Element,
+    from sender: UInt64,
+    _ state: inout State,
     _ delivery: inout Delivery<Element>
   ) {
     if state.logReaders > 0, let tail = state.tail {
       if let follower = LogLink.Chunk<Element>.of(tail).append(element) {
-        delivery.filled = tail
+        delivery.effects.chunk = tail
         state.tail = follower
         state.tailStart = follower.run.start
       }
     }
-    if let others = state.others {
-      readers(others).append(element, from: sender, to: &delivery)
-    }
-    if let handlers = state.handlers {
-      handlers.enqueue(
-        Box(element),
-        sequence: state.sequence,
-        last: state.lastID,
-        from: sender,
-        &delivery.woken,
-        &delivery.handlers
-      )
-    }
-    state.sequence &+= 1
-    if !state.parked.isEmpty {
-      if delivery.woken.isEmpty {
-        delivery.woken = state.unparkAll()
-      } else {
-        delivery.woken += state.unparkAll()
-        delivery.woken.sort { $0.id < $1.id }
-      }
-    }
+    if let others = state.others { readers(others).append(element, from: sender, to: &delivery) }
   }
 
   /// Ends every stream after the elements sent so far and a last one; called with no lock held.
@@ -212,81 +217,62 @@ extension BroadcastHub {
   }
 
   /// Ends every stream after the elements sent so far; called with no lock held.
+  ///
+  /// - Parameter endsHandlers: Whether the handlers end, too; otherwise they still get the elements of the host.
   @usableFromInline
-  func finish() {
+  func finish(endingHandlers endsHandlers: Bool = true) {
     // Where it is not specialized, as in the deinit of a messenger, the rest costs many look-ups of metadata.
     guard !finishWithoutSubscribers() else { return }
-    let (delivery, garbage) = state.withLock { state in
-      var delivery = Delivery<Element>()
-      var garbage = Garbage()
-      guard !state.isFinished else { return (delivery, garbage) }
+    var effects = HubEffects()
+    state.withLock { state in
+      guard !state.isFinished else { return }
       state.isFinished = true
       isFinished.store(true, ordering: .releasing)
-      garbage.counts = state.counts
-      garbage.hadSubscribers = state.subscriberCount > 0
-      garbage.feeders = state.feeders
-      state.feeders = [:]
-      delivery.filled = state.tail
-      state.tail = nil
-      garbage.handlers = state.handlers.take()
-      garbage.last = state.last
-      delivery.woken = state.unparkAll()
-      guard let others = state.others.map(readers) else { return (delivery, garbage) }
-      for buffer in others.buffers {
-        if let task = buffer.parkedReader?.takeTask() { delivery.woken.append(task) }
-        buffer.parkedReader = nil
+      effects.release(state.tail.take())
+      state.unparkAll(&effects)
+      for buffer in state.others?.buffers ?? [] { effects.wake(buffer.takeTask()) }
+      let (counts, hadSubscribers) = (state.counts, state.subscriberCount > 0)
+      let sourceTasks = state.sourceTasks
+      state.sourceTasks = [:]
+      effects.then { [self] in
+        announceCount()
+        if endsHandlers { endHandlers() }
+        // The final number is part of the end, which needs no room among the others.
+        counts?.hub.finish(with: hadSubscribers ? 0 : nil)
+        for sourceTask in sourceTasks.values { sourceTask.task?.cancel() }
       }
-      delivery.woken.sort { $0.id < $1.id }
-      return (delivery, garbage)
     }
-    delivery.deliver()
-    announceCount()
-    garbage.handlers?.close(with: garbage.last)
-    // The final number is part of the end, which needs no room among the others.
-    garbage.counts?.hub.finish(with: garbage.hadSubscribers ? 0 : nil)
-    for sourceTask in garbage.feeders.values { sourceTask.task?.cancel() }
-    withExtendedLifetime(garbage) {}
+    effects.perform()
   }
 
-  /// Ends the subscription of a subscriber that reads the window or a buffer.
+  /// Ends the subscription of a reader of the window.
   ///
   /// - Parameter reader: The subscriber, registered or not.
   @inlinable
-  func removeBoundedReader(_ reader: Reader) {
-    var unread: Ring<Element>?
+  func removeWindowReader(_ reader: Reader) {
     var displaced: ContiguousArray<Element> = []
     var overwritten: [Element] = []
-    var read = ReadElements()
-    let (parked, isLast) = state.withLock { state in
+    var effects = HubEffects()
+    let isLast = state.withLock { state -> Bool? in
       reader.isCancelled.store(true, ordering: .releasing)
-      guard reader.isRegistered else { return (Waiter?.none, false) }
-      var parked: Waiter?
-      let others = readers(&state)
-      switch subscriber(reader).source {
-      case .log:
-        break
-      case .window(let limit):
-        if state.unpark(reader) { parked = reader }
-        state.windowReaders -= 1
-        overwritten = noteOverwritten(of: reader, at: state.sequence, limit: limit)
-        others.windowLimits.remove(limit)
-        displaced = others.trimWindow()
-        read = state.takeRead()
-      case .buffer(let buffer):
-        parked = buffer.parkedReader
-        buffer.parkedReader = nil
-        unread = buffer.elements
-        buffer.elements = Ring()
-        others.remove(buffer)
+      guard reader.isRegistered, case .window(let limit) = subscriber(reader).source else {
+        return nil
       }
+      let others = Self.readers(&state)
+      state.unpark(reader, &effects)
+      state.windowReaders -= 1
+      overwritten = countOverwritten(of: reader, at: state.sequence, limit: limit)
+      others.windowLimits.remove(limit)
+      displaced = others.trimWindow()
+      state.takeRead(&effects)
       reader.isRegistered = false
-      return (parked, state.unregister())
+      return state.unregister()
     }
-    parked?.resume()
+    guard let isLast else { return }
+    effects.perform()
     announceCount()
     if isLast { onEmpty?() }
-    read.release()
-    withExtendedLifetime((unread, displaced, overwritten)) {}
+    withExtendedLifetime((displaced, overwritten)) {}
   }
 
   /// The number of subscribers, handlers included.
@@ -294,15 +280,6 @@ extension BroadcastHub {
   /// Handlers whose owner has been released are removed first.
   @usableFromInline var subscriberCount: Int {
     removeOrphans()
-    return state.withLock { $0.isFinished ? 0 : $0.subscriberCount }
-  }
-
-  /// The objects that were taken out under the lock, to be released without it.
-  private struct Garbage {
-    var handlers: HandlerTable?
-    var last: AnyBox?
-    var hadSubscribers = false
-    var counts: CountHub?
-    var feeders: [UInt64: SourceTask] = [:]
+    return count
   }
 }

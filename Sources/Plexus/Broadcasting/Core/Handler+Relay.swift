@@ -85,74 +85,45 @@ extension HubCore {
   /// Creates a hub for handlers only, each of which is sent elements of its own.
   @usableFromInline
   static func ofHandlers() -> HubCore {
-    HubCore(isResettable: false, onEmpty: nil, time: nil, host: nil) { _, _ in }
+    HubCore()
   }
 
   /// Sends an element to one handler.
   final func send(_ box: AnyBox, to receiver: HandlerQueue.Report) {
     guard let queue = receiver.receiver?.queue else { return }
-    var effects: HandlerQueue.Effects?
-    let task = state.withLock { state in
-      defer { state.sequence &+= 1 }
-      return queue.enqueue(box, sequence: state.sequence, to: receiver, &effects)
+    var effects = HubEffects()
+    state.withLock { state in
+      queue.enqueue(
+        HandlerQueue.Item(box: box, sequence: state.sequence, report: receiver),
+        &effects
+      )
+      state.sequence &+= 1
     }
-    task?.resume()
-    effects?.perform()
+    effects.perform()
   }
 
   /// Ends a handler after the elements sent to it so far.
   final func end(_ handler: Handler) {
-    var effects: HandlerQueue.Effects?
-    let (isIdle, task) = handler.queue.enqueue(endOf: handler, &effects)
+    var effects = HubEffects()
+    let isIdle = handler.queue.enqueue(endOf: handler, &effects)
     if isIdle {
       handler.finish()
       handler.remove()
     }
-    task?.resume()
-    effects?.perform()
+    effects.perform()
   }
 }
 
 extension HandlerQueue {
-  /// Enqueues an element for one handler, if its limits allow it.
-  ///
-  /// - Parameters:
-  ///   - box: The element.
-  ///   - sequence: Its number.
-  ///   - receiver: The report that names the handler.
-  ///   - effects: Receives the other work to be done with no lock held.
-  /// - Returns: The task to be resumed with no lock held.
-  func enqueue(
-    _ box: AnyBox,
-    sequence: Int,
-    to receiver: Report,
-    _ effects: inout Effects?
-  ) -> SuspendedTask? {
-    state.withLock { state in
-      latest.store(sequence &+ 1, ordering: .releasing)
-      guard state.count > 0 else { return nil }
-      let item = Item(box: box, sequence: sequence, report: receiver)
-      if let accepted = receiver.receiver?.accepted {
-        if accepted.isFull { state.superseded += 1 }
-        guard accepted.offer(sequence, isAwaited: state.isAwaited) else {
-          Effects.of(&effects).discarded.append(item)
-          return nil
-        }
-      }
-      state.items.append(item)
-      if state.superseded > max(4, state.items.count / 2) { discardSuperseded(&state, &effects) }
-      return wake(&state, &effects)
-    }
-  }
-
-  private func discardSuperseded(_ state: inout State, _ effects: inout Effects?) {
+  /// Discards the elements that newer ones have replaced for their only receiver.
+  func discardSuperseded(_ state: inout State, _ effects: inout HubEffects) {
     state.superseded = 0
     for item in state.items.popAll() {
       let accepted = item.isOffer ? nil : item.report?.receiver?.accepted
       if accepted?.contains(item.sequence) ?? true {
         state.items.append(item)
       } else {
-        Effects.of(&effects).discarded.append(item)
+        effects.add { $0.discarded.append(item) }
       }
     }
   }
@@ -162,15 +133,13 @@ extension HandlerQueue {
   /// - Parameters:
   ///   - handler: The handler.
   ///   - effects: Receives the other work to be done with no lock held.
-  /// - Returns: Whether the queue is idle, and the task to be resumed with no lock held.
-  func enqueue(
-    endOf handler: Handler,
-    _ effects: inout Effects?
-  ) -> (isIdle: Bool, task: SuspendedTask?) {
+  /// - Returns: Whether the queue is idle.
+  func enqueue(endOf handler: Handler, _ effects: inout HubEffects) -> Bool {
     state.withLock { state in
-      guard !state.items.isEmpty || state.isCalling else { return (true, nil) }
+      guard !state.items.isEmpty || state.isCalling else { return true }
       state.items.append(Item(box: AnyBox(), sequence: end, report: End(receiver: handler)))
-      return (false, wake(&state, &effects))
+      wake(&state, &effects)
+      return false
     }
   }
 }

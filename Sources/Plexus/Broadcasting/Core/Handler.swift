@@ -6,9 +6,12 @@ extension Handler {
   protocol Source: AnyObject, Sendable {
     /// Removes a handler; called once, with no lock held.
     func remove(_ handler: Handler)
+
+    /// Returns the closure that the queue of a new handler calls.
+    func call(_ recipe: Handler.Recipe, of handler: Handler) -> Handler.Call
   }
 
-  /// A source that has a hub for each subscription, and one order of all its handlers.
+  /// A source that registers handlers in place of the subscriptions of a hub.
   @usableFromInline
   protocol Host: AnyObject, Sendable {
     /// Registers a handler in place of a subscription that has just been made.
@@ -18,7 +21,19 @@ extension Handler {
     ///   - recipe: The parts of the handler, with the limits of the subscription.
     /// - Returns: The handler, which has started; `nil` if it belongs to the hub of the subscription.
     func replace(_ reader: HubCore.Reader, with recipe: Handler.Recipe) -> Handler?
+
+    /// Forgets a reader that has left the hub; called with no lock held.
+    func leave(_ id: Int)
   }
+}
+
+extension Handler.Source {
+  func call(_ recipe: Handler.Recipe, of handler: Handler) -> Handler.Call { recipe.call }
+}
+
+extension Handler.Host {
+  @usableFromInline
+  func leave(_ id: Int) {}
 }
 
 /// The registration of a closure that is called for the elements of a source.
@@ -28,22 +43,17 @@ extension Handler {
 final class Handler: Registration, @unchecked Sendable {
   /// The place in subscription order.
   let id: Int
-  /// The number of the first element that the handler gets.
-  let start: Int
   let queue: HandlerQueue
   /// The number of newest elements that are kept for the handler; `.max` if `accepted` applies the limit.
   let newest: Int
   /// The accepted elements, if the oldest are kept, or the newest except those of an ignored sender.
   let accepted: Handler.AcceptedElements?
-  /// The sender whose elements the handler does not get, or 0.
-  let ignoredSender: UInt64
-  /// The tag up to which the handler does not get elements, or 0.
-  let passedTag: UInt64
+  let limits: SubscriberLimits
   /// Whether the owner has been released, if there is one.
   let isOrphaned: (@Sendable () -> Bool)?
   /// A registration that ends with the handler.
   private let companion: Registration?
-  private weak let source: (any Handler.Source)?
+  private weak let source: HubCore?
   /// The source, if the handler retains it.
   private let retainedSource: (any Handler.Source)?
 
@@ -51,47 +61,35 @@ final class Handler: Registration, @unchecked Sendable {
   ///
   /// - Parameters:
   ///   - id: The place in subscription order.
-  ///   - start: The number of the first element that the handler gets.
   ///   - queue: The queue that calls the handler.
   ///   - recipe: The parts of the handler.
-  ///   - source: The source.
-  ///   - retainsSource: Whether the handler retains the source, which must then release its handlers at its end.
-  ///     Reference counting of an object is slower once there is a weak reference to it.
+  ///   - hub: The hub, if there is one. The handler retains the source of the recipe instead, which must then release
+  ///     its handlers at its end: reference counting of an object is slower once there is a weak reference to it.
   @inline(__always)
-  init(
-    id: Int,
-    start: Int,
-    queue: HandlerQueue,
-    recipe: Handler.Recipe,
-    source: (any Handler.Source)?,
-    retainsSource: Bool = false
-  ) {
+  init(id: Int, queue: HandlerQueue, recipe: Handler.Recipe, hub: HubCore?) {
     self.id = id
-    self.start = start
     self.queue = queue
-    self.source = retainsSource ? nil : source
-    retainedSource = retainsSource ? source : nil
+    retainedSource = recipe.source
+    source = recipe.source == nil ? hub : nil
     isOrphaned = recipe.isOrphaned
     companion = recipe.companion
-    ignoredSender = recipe.limits.ignoredSender
-    passedTag = recipe.limits.passedTag
+    limits = recipe.limits
     // Elements that are not for the handler do not count toward the limit, so the others are counted one by one.
-    let ignores = ignoredSender != 0 || passedTag != 0 || recipe.limits.countsOwn
-    let countsNewest = ignores && recipe.limits.newest < .max
-    newest = countsNewest ? .max : recipe.limits.newest
-    accepted =
-      countsNewest
-      ? Handler.AcceptedElements(limit: recipe.limits.newest, keepsNewest: true)
-      : recipe.limits.oldest.map { Handler.AcceptedElements(limit: $0, keepsNewest: false) }
-  }
-
-  /// Returns whether the handler gets the elements of a sender, or with a tag in its place.
-  func admits(_ sender: UInt64) -> Bool {
-    sender == 0 || sender != ignoredSender && sender > passedTag
+    let ignores = limits.ignoredSender != 0 || limits.passedTag != 0 || limits.countsOwn
+    switch limits.buffer {
+    case .none:
+      (newest, accepted) = (.max, nil)
+    case .newest(let count) where !ignores:
+      (newest, accepted) = (count, nil)
+    case .newest, .oldest:
+      (newest, accepted) = (.max, Handler.AcceptedElements(limit: limits.buffer))
+    }
   }
 
   override func remove() {
-    if let source = retainedSource ?? source {
+    if let retainedSource {
+      retainedSource.remove(self)
+    } else if let source {
       source.remove(self)
     } else {
       queue.remove(self).perform()
@@ -136,49 +134,19 @@ extension Handler {
 }
 
 extension Handler {
-  /// The limits of the elements that are kept for a handler while it is behind.
-  @usableFromInline
-  struct Limits: Sendable {
-    /// The number of newest elements that are kept.
-    @usableFromInline var newest = Int.max
-    /// The number of elements that are kept, if the oldest are.
-    @usableFromInline var oldest: Int?
-    /// The sender whose elements the handler does not get, or 0.
-    @usableFromInline var ignoredSender: UInt64 = 0
-    /// The tag up to which the handler does not get elements, which have it instead of a sender.
-    @usableFromInline var passedTag: UInt64 = 0
-    /// Whether the queue has elements that are for other handlers only.
-    var countsOwn = false
-
-    @inlinable
-    init() {}
-
-    /// The limits of a buffering policy.
-    @inlinable
-    init<Element>(_ bufferingPolicy: BufferingPolicy<Element>) {
-      self.init()
-      switch bufferingPolicy {
-      case .unbounded: break
-      case .bufferingNewest(let limit) where limit > 0: newest = limit
-      case .bufferingNewest(let limit), .bufferingOldest(let limit): oldest = max(limit, 0)
-      @unknown default: break
-      }
-    }
-  }
-}
-
-extension Handler {
   /// The parts that a handler is made from.
   @usableFromInline
   struct Recipe: Sendable {
     /// The actor that the handler belongs to.
     let isolation: (any Actor)?
     var call: Handler.Call
-    @usableFromInline var limits = Handler.Limits()
+    @usableFromInline var limits = SubscriberLimits()
     /// Whether the owner has been released, if there is one.
     let isOrphaned: (@Sendable () -> Bool)?
     /// A registration that ends with the handler.
     @usableFromInline var companion: Registration?
+    /// The source that the handler retains, if that is not the hub.
+    var source: (any Handler.Source)?
 
     @usableFromInline
     init(
@@ -200,7 +168,7 @@ extension Handler {
       _ call: Handler.Call
     ) {
       self.init(isolation: isolation, isOrphaned: isOrphaned, call)
-      limits = Handler.Limits(bufferingPolicy)
+      limits.buffer = BufferLimit(bufferingPolicy)
     }
 
     /// Whether the handler can suspend, and has a queue of its own.
@@ -223,15 +191,12 @@ extension Handler {
 extension Handler {
   /// The numbers of the elements that were accepted for a handler and not delivered yet.
   final class AcceptedElements: Sendable {
-    let limit: Int
-    /// Whether an element beyond the limit replaces the oldest one.
-    private let keepsNewest: Bool
+    let limit: BufferLimit
     /// In ascending order.
     private let accepted = Locked(Ring<Int>())
 
-    init(limit: Int, keepsNewest: Bool) {
+    init(limit: BufferLimit) {
       self.limit = limit
-      self.keepsNewest = keepsNewest
     }
 
     /// Accepts an element if there is room.
@@ -242,12 +207,11 @@ extension Handler {
     /// - Returns: Whether it was accepted.
     func offer(_ sequence: Int, isAwaited: Bool) -> Bool {
       accepted.withLock { accepted in
-        if keepsNewest {
-          accepted.append(sequence)
-          if accepted.count > limit { _ = accepted.popFirst() }
-          return true
+        switch limit.drop(beyond: accepted.count, isAwaited: isAwaited) {
+        case .arriving: return false
+        case .oldest: _ = accepted.popFirst()
+        case .nothing: break
         }
-        guard accepted.count < max(limit, isAwaited ? 1 : 0) else { return false }
         accepted.append(sequence)
         return true
       }
@@ -255,7 +219,7 @@ extension Handler {
 
     /// Whether the next element replaces the oldest one.
     var isFull: Bool {
-      keepsNewest && accepted.withLock { $0.count } == limit
+      accepted.withLock { limit.drop(beyond: $0.count, isAwaited: false) } == .oldest
     }
 
     /// Looks up an element.

@@ -40,6 +40,12 @@ extension HandlerQueue {
     /// Whether the element is offered to the receiver, whose result is awaited.
     var isOffer: Bool { false }
 
+    /// Notes the number of an element that is about to be sent; called under the lock of the hub.
+    func begin(sequence: Int) {}
+
+    /// Adds the part of a queue, which ends before or after the others; called under the lock of the hub.
+    func addPart() {}
+
     /// Begins the report, before the first handler is called.
     ///
     /// - Returns: Whether the element is still to be handled.

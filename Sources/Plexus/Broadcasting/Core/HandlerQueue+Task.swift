@@ -142,7 +142,7 @@ extension HandlerQueue {
     var notified = 0
     var handled = 0
 
-    mutating func note(_ ending: Handler.Ending) {
+    mutating func count(_ ending: Handler.Ending) {
       if ending != .unreached { notified &+= 1 }
       if ending == .succeeded { handled &+= 1 }
     }
@@ -176,7 +176,7 @@ extension HandlerQueue {
         // Entries are in subscription order.
         let index = entries.firstSortedIndex { $0.handler.id >= receiver.id }
         if progress.entry == 0, index < entries.count, entries[index].handler === receiver {
-          progress.note(call(entries[index], with: item))
+          progress.count(call(entries[index], with: item))
           progress.entry = entries.count
           if isBounded, budget.isSpent() { return true }
         }
@@ -185,7 +185,7 @@ extension HandlerQueue {
           let entry = entries[progress.entry]
           guard entry.handler.id <= item.last else { break }
           progress.entry += 1
-          progress.note(call(entry, with: item))
+          progress.count(call(entry, with: item))
           if isBounded, budget.isSpent() { return true }
         }
       }
@@ -268,7 +268,7 @@ extension HandlerQueue {
       calls?.sequence.store(item.sequence, ordering: .relaxed)
       let ending = await call(item.box)
       if ending == .unreached { removeOrphan(entry.handler, item) }
-      progress.note(ending)
+      progress.count(ending)
     }
     item.report?.end(notified: progress.notified, handled: progress.handled)
   }
@@ -278,7 +278,7 @@ extension HandlerQueue {
     guard !handler.isCancelled, item.sequence >= floor.load(ordering: .acquiring) else {
       return false
     }
-    guard handler.admits(item.sender) else { return false }
+    guard handler.limits.admits(item.sender) else { return false }
     // The sender of an offer waits for its result.
     if item.isOffer || item.isEnd { return true }
     guard latest.load(ordering: .relaxed) &- item.sequence <= handler.newest else { return false }

@@ -12,15 +12,29 @@ final class HandlerQueue: Sendable {
   /// An element in the queue.
   @usableFromInline
   struct Item: Sendable {
-    let box: AnyBox
+    @usableFromInline let box: AnyBox
     /// The number of the element; replayed elements have the numbers before the first sent one.
-    let sequence: Int
+    var sequence = 0
     /// The last subscriber that was registered when the element was sent.
     var last = Int.max
     /// The sender, or 0; `.max` if the element is part of the end of the source.
-    var sender: UInt64 = 0
+    @usableFromInline var sender: UInt64 = 0
     /// The report on the results of the calls; `nil` if the element is for all handlers and no caller waits for them.
     var report: HandlerQueue.Report?
+
+    init(box: AnyBox, sequence: Int = 0, sender: UInt64 = 0, report: HandlerQueue.Report? = nil) {
+      self.box = box
+      self.sequence = sequence
+      self.sender = sender
+      self.report = report
+    }
+
+    /// An element that is sent to all subscribers up to the last.
+    @usableFromInline
+    init(box: AnyBox, sequence: Int, last: Int, sender: UInt64) {
+      self.init(box: box, sequence: sequence, sender: sender)
+      self.last = last
+    }
 
     /// Whether the element is part of the end of the source, to which no limit applies.
     var isEnd: Bool { sender == .max }
@@ -78,10 +92,10 @@ final class HandlerQueue: Sendable {
     var newest: Int { unlimited > 0 ? .max : limits.largest }
 
     /// Adds the limits of a handler.
-    mutating func note(_ handler: Handler) {
+    mutating func count(_ handler: Handler) {
       count += 1
       if let accepted = handler.accepted {
-        self.accepted += bounded(accepted.limit)
+        self.accepted += bounded(accepted.limit.count)
       } else if handler.newest == .max {
         unlimited += 1
       } else {
@@ -90,10 +104,10 @@ final class HandlerQueue: Sendable {
     }
 
     /// Subtracts the limits of a handler.
-    mutating func forget(_ handler: Handler) {
+    mutating func uncount(_ handler: Handler) {
       count -= 1
       if let accepted = handler.accepted {
-        self.accepted -= bounded(accepted.limit)
+        self.accepted -= bounded(accepted.limit.count)
       } else if handler.newest == .max {
         unlimited -= 1
       } else {
@@ -167,11 +181,17 @@ final class HandlerQueue: Sendable {
   /// - Parameters:
   ///   - handler: The handler.
   ///   - call: The closure to call.
-  ///   - replay: The elements that the handler gets first, oldest first.
+  ///   - start: The number of the first element that the handler gets.
+  ///   - replay: The elements that the handler gets before it, oldest first.
   /// - Returns: The task to be resumed with no lock held.
-  func add(_ handler: Handler, _ call: Handler.Call, replaying replay: [AnyBox]) -> SuspendedTask? {
+  func add(
+    _ handler: Handler,
+    _ call: Handler.Call,
+    after start: Int,
+    replaying replay: [AnyBox]
+  ) -> SuspendedTask? {
     state.withLock { state in
-      latest.store(handler.start, ordering: .relaxed)
+      latest.store(start, ordering: .relaxed)
       let entry = Entry(handler: handler, call: call)
       // A handler that takes the place of an earlier subscriber is called before later ones.
       if let last = state.entries.last, last.handler.id > handler.id {
@@ -180,10 +200,10 @@ final class HandlerQueue: Sendable {
       } else {
         state.entries.append(entry)
       }
-      state.note(handler)
+      state.count(handler)
       guard !replay.isEmpty else { return nil }
       for (offset, box) in replay.enumerated().suffix(handler.newest) {
-        let sequence = handler.start - replay.count + offset
+        let sequence = start - replay.count + offset
         guard handler.accepted?.offer(sequence, isAwaited: true) ?? true else { continue }
         state.items.append(Item(box: box, sequence: sequence, report: Report(receiver: handler)))
       }
@@ -229,7 +249,7 @@ final class HandlerQueue: Sendable {
       removal.isFirst = true
       removal.call = call
       state.entries[index].call = nil
-      state.forget(handler)
+      state.uncount(handler)
       // Gaps are removed together, so that removing many handlers takes time proportional to their number.
       if state.count < state.entries.count / 2 { state.entries.removeAll { $0.call == nil } }
       guard state.count == 0 else { return removal }
@@ -275,80 +295,68 @@ final class HandlerQueue: Sendable {
 
   // MARK: - Elements
 
-  /// Enqueues an element for all handlers whose limits allow it.
-  ///
-  /// - Parameters:
-  ///   - box: The element.
-  ///   - sequence: Its number.
-  ///   - last: The last subscriber that gets it.
-  ///   - sender: The sender, or 0.
-  ///   - report: The report on the results of the calls, if a caller waits for them.
-  ///   - effects: Receives the other work to be done with no lock held.
-  /// - Returns: The task to be resumed with no lock held.
-  func enqueue(
-    _ box: AnyBox,
-    sequence: Int,
-    last: Int = .max,
-    from sender: UInt64 = 0,
-    report: Report? = nil,
-    _ effects: inout Effects?
-  ) -> SuspendedTask? {
-    state.withLock { state in
-      latest.store(sequence &+ 1, ordering: .releasing)
-      guard state.count > 0 else { return nil }
-      // A handler that is only notified needs no queue.
-      guard direct?.isOrdered != false else {
-        Effects.of(&effects).queues.append(self)
-        return nil
-      }
-      var isWanted = state.newest > 0
-      if state.accepted > 0 {
-        let isAwaited = state.isAwaited
-        for entry in state.entries where entry.handler.admits(sender) {
-          guard let accepted = entry.handler.accepted else { continue }
-          if accepted.offer(sequence, isAwaited: isAwaited) { isWanted = true }
-        }
-      }
-      let item = Item(box: box, sequence: sequence, last: last, sender: sender, report: report)
-      guard isWanted else {
-        Effects.of(&effects).discarded.append(item)
-        return nil
-      }
-      state.items.append(item)
-      if state.newest < .max { discardUnwanted(&state, &effects) }
-      return wake(&state, &effects)
-    }
-  }
-
-  /// Enqueues an element for one handler, regardless of its limits.
+  /// Enqueues an element for the handlers that it is for, if their limits allow it.
   ///
   /// - Parameters:
   ///   - item: The element.
-  ///   - effects: Receives the other work to be done with no lock held.
-  /// - Returns: The task to be resumed with no lock held.
-  func enqueue(offer item: Item, _ effects: inout Effects?) -> SuspendedTask? {
+  ///   - effects: Receives the work to be done with no lock held.
+  func enqueue(_ item: HandlerQueue.Item, _ effects: inout HubEffects) {
     state.withLock { state in
+      // An offer has no number of its own.
+      if !item.isOffer { latest.store(item.sequence &+ 1, ordering: .releasing) }
+      guard state.count > 0 else { return }
+      var item = item
+      if direct != nil, !prepareDirectCall(&item, &state, &effects) { return }
+      guard isAccepted(item, &state) else {
+        effects.add { $0.discarded.append(item) }
+        return
+      }
       state.items.append(item)
-      return wake(&state, &effects)
+      if item.report?.receiver != nil {
+        if state.superseded > max(4, state.items.count / 2) { discardSuperseded(&state, &effects) }
+      } else if state.newest < .max {
+        discardUnwanted(&state, &effects)
+      }
+      wake(&state, &effects)
     }
   }
 
-  /// Takes out the parked task, to be resumed with no lock held; without a task, leaves the work to the effects.
+  /// Returns whether the limits of at least one handler allow an element.
   @inline(__always)
-  func wake(_ state: inout State, _ effects: inout Effects?) -> SuspendedTask? {
-    if let task = state.parked.take() { return task }
-    if state.stage == .isIdle { Effects.of(&effects).queues.append(self) }
-    return nil
+  private func isAccepted(_ item: Item, _ state: inout State) -> Bool {
+    if let receiver = item.report?.receiver {
+      guard !item.isOffer, let accepted = receiver.accepted else { return true }
+      if accepted.isFull { state.superseded += 1 }
+      return accepted.offer(item.sequence, isAwaited: state.isAwaited)
+    }
+    var isWanted = state.newest > 0
+    guard state.accepted > 0 else { return isWanted }
+    let isAwaited = state.isAwaited
+    for entry in state.entries where entry.handler.limits.admits(item.sender) {
+      guard let accepted = entry.handler.accepted else { continue }
+      if accepted.offer(item.sequence, isAwaited: isAwaited) { isWanted = true }
+    }
+    return isWanted
+  }
+
+  /// Resumes the parked task; without a task, leaves the work to the effects.
+  @inline(__always)
+  func wake(_ state: inout State, _ effects: inout HubEffects) {
+    if let task = state.parked.take() {
+      effects.wake(Waiter.ParkedTask(id: id, task: task))
+    } else if state.stage == .isIdle {
+      effects.add { $0.queues.append(self) }
+    }
   }
 
   /// Discards the elements that are neither among the newest nor accepted for a handler.
-  private func discardUnwanted(_ state: inout State, _ effects: inout Effects?) {
+  private func discardUnwanted(_ state: inout State, _ effects: inout HubEffects) {
     let first = latest.load(ordering: .relaxed) - state.newest
     guard state.accepted > 0 else {
       while let oldest = state.items.oldest, oldest.sequence < first, !oldest.isOffer,
         let item = state.items.popFirst()
       {
-        Effects.of(&effects).discarded.append(item)
+        effects.add { $0.discarded.append(item) }
       }
       return
     }
@@ -358,7 +366,11 @@ final class HandlerQueue: Sendable {
       let isWanted =
         item.sequence >= first || item.isOffer
         || state.entries.contains { $0.handler.accepted?.contains(item.sequence) == true }
-      if isWanted { state.items.append(item) } else { Effects.of(&effects).discarded.append(item) }
+      if isWanted {
+        state.items.append(item)
+      } else {
+        effects.add { $0.discarded.append(item) }
+      }
     }
   }
 
@@ -403,15 +415,15 @@ extension HandlerQueue {
   /// Creates a handler with a queue of its own, to which elements are sent one by one; the caller starts it.
   static func handler(_ recipe: Handler.Recipe) -> Handler {
     let queue = HandlerQueue(id: 0, recipe: recipe)
-    let handler = Handler(id: 0, start: 0, queue: queue, recipe: recipe, source: nil)
-    _ = queue.add(handler, recipe.call, replaying: [])
+    let handler = Handler(id: 0, queue: queue, recipe: recipe, hub: nil)
+    _ = queue.add(handler, recipe.call, after: 0, replaying: [])
     return handler
   }
 
   /// Sends an element to the handler; called with no lock held.
   func send(_ box: AnyBox) {
-    var effects: Effects?
-    enqueue(box, sequence: 0, &effects)?.resume()
-    effects?.perform()
+    var effects = HubEffects()
+    enqueue(Item(box: box), &effects)
+    effects.perform()
   }
 }

@@ -4,6 +4,9 @@ extension HubCore {
   /// The part of ``BoundedBuffers`` that does not depend on the type of the elements.
   @usableFromInline
   class BoundedBuffersBase: @unchecked Sendable {
+    @exclusivity(unchecked) @safe
+    @usableFromInline final var buffers: ContiguousArray<Buffer> = []
+
     @usableFromInline
     init() {}
 
@@ -12,6 +15,25 @@ extension HubCore {
     /// - Returns: The elements, to be released without the lock; `nil` if there are none.
     @usableFromInline
     func takeWindow() -> (any LogLink.Retired)? { nil }
+
+    /// Adds a buffer.
+    @inlinable
+    final func insert(_ buffer: Buffer) {
+      buffer.index = buffers.count
+      buffers.append(buffer)
+    }
+
+    /// Removes a buffer.
+    @inlinable
+    final func remove(_ buffer: Buffer) {
+      guard buffer.index >= 0 else { return }
+      let last = buffers.removeLast()
+      if last !== buffer {
+        buffers[buffer.index] = last
+        last.index = buffer.index
+      }
+      buffer.index = -1
+    }
   }
 }
 
@@ -24,10 +46,6 @@ extension HubCore {
     @usableFromInline var window = Ring<Element>()
     @exclusivity(unchecked) @safe
     @usableFromInline var windowLimits = WindowLimits()
-    @exclusivity(unchecked) @safe
-    @usableFromInline var buffers: ContiguousArray<PrivateBuffer<Element>> = []
-    /// Whether the buffers can be out of subscription order.
-    @usableFromInline var isShuffled = false
 
     @inlinable
     override init() {
@@ -63,11 +81,8 @@ extension HubCore {
       to delivery: inout Delivery<Element>
     ) {
       for buffer in buffers {
-        if let lost = buffer.deliver(element, from: sender) { delivery.displaced.append(lost) }
-        if let task = buffer.takeReader()?.takeTask() { delivery.woken.append(task) }
+        PrivateBuffer<Element>.of(buffer).deliver(element, from: sender, to: &delivery)
       }
-      // Tasks are resumed in subscription order.
-      if isShuffled { delivery.woken.sort { $0.id < $1.id } }
     }
 
     /// Shortens the window to the largest limit.
@@ -102,31 +117,10 @@ extension HubCore {
       while window.count > (last == nil ? 0 : 1), let element = window.popFirst() {
         unread.append(element)
       }
-      for buffer in buffers where !buffer.elements.isEmpty {
+      for buffer in buffers.lazy.map(PrivateBuffer<Element>.of) where !buffer.elements.isEmpty {
         while let element = buffer.elements.popFirst() { unread.append(element) }
         if let last { buffer.elements.append(last) }
       }
-    }
-
-    /// Adds a buffer.
-    @inlinable
-    func insert(_ buffer: PrivateBuffer<Element>) {
-      if buffers.isEmpty { isShuffled = false }
-      buffer.slot = buffers.count
-      buffers.append(buffer)
-    }
-
-    /// Removes a buffer.
-    @inlinable
-    func remove(_ buffer: PrivateBuffer<Element>) {
-      guard buffer.slot >= 0 else { return }
-      let last = buffers.removeLast()
-      if last !== buffer {
-        buffers[buffer.slot] = last
-        last.slot = buffer.slot
-        isShuffled = true
-      }
-      buffer.slot = -1
     }
   }
 }

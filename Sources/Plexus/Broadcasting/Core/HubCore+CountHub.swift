@@ -8,21 +8,21 @@ extension HubCore {
   final class CountHub: @unchecked Sendable {
     /// The hub that publishes the numbers.
     let hub = BroadcastHub<Int>()
-    /// The parked tasks that can read now, to be resumed without the lock.
-    private var woken: ContiguousArray<Waiter.ParkedTask> = []
+    /// The work that remains without the lock: the tasks that can read now.
+    private var effects = HubEffects()
 
     init() {}
 
     /// Publishes a new number; called under the lock of the counted hub.
     @usableFromInline
     func record(_ count: Int) {
-      if let delivery = hub.prepare(count) { woken += delivery.woken }
+      if let delivery = hub.prepare(count) { effects.add(delivery.effects) }
     }
 
-    /// Removes and returns the tasks to resume; called under the lock of the counted hub.
-    func takeWoken() -> ContiguousArray<Waiter.ParkedTask> {
-      defer { woken = [] }
-      return woken
+    /// Removes and returns the work that remains; called under the lock of the counted hub.
+    func takeEffects() -> HubEffects {
+      defer { effects = HubEffects() }
+      return effects
     }
   }
 }
@@ -31,8 +31,7 @@ extension HubCore {
   /// Resumes the tasks that wait for the number of subscribers.
   @usableFromInline
   final func wakeCounters() {
-    let woken = state.withLock { $0.counts?.takeWoken() ?? [] }
-    for task in woken { task.resume() }
+    state.withLock { $0.counts?.takeEffects() }?.perform()
   }
 
   /// Subscribes to the number of subscribers, without counting as one.

@@ -1,44 +1,59 @@
-// @unchecked Sendable because every field is guarded by the lock of the hub that delivers to it.
+// @unchecked Sendable because every field is guarded by the lock of the hub that delivers to the buffer, or atomic.
+// The unsafe cast restores the type of the elements: a hub has buffers of its own type only.
+
+public import Synchronization
 
 extension HubCore {
-  /// The buffer of a subscriber that reads neither the log nor the window, because of its limit or because
-  /// it ignores a sender.
+  /// The part of a ``PrivateBuffer`` that does not depend on the type of its elements.
+  ///
+  /// It is the waiter that is parked for its reader, which it outlives.
   @usableFromInline
-  final class PrivateBuffer<Element: Sendable>: @unchecked Sendable {
-    /// The element that is dropped when the buffer is full.
-    @usableFromInline
-    enum Overflow: Sendable {
-      /// No element: the buffer grows.
-      case none
-      /// The new element, when there are as many elements as given.
-      case dropsNewest(beyond: Int)
-      /// The oldest element, when there are more than given.
-      case dropsOldest(beyond: Int)
-    }
-
-    @usableFromInline let overflow: Overflow
-    /// The sender whose elements are ignored, or 0.
-    @usableFromInline let ignoredSender: UInt64
-    /// The elements with a tag up to this one, which they have instead of a sender, are ignored.
-    @usableFromInline let passedTag: UInt64
+  class Buffer: Waiter, @unchecked Sendable {
+    @usableFromInline final let limits: SubscriberLimits
+    /// Whether the reader reads the log, and the buffer is for elements that are sent to it alone.
+    @usableFromInline final let isBesideLog: Bool
+    /// The number of the element of the log before which the oldest element is to be read; `.max` without elements.
+    @usableFromInline final let place = Atomic<Int>(.max)
+    /// The index in the hub's list of buffers, or -1 if the subscription has ended.
     @exclusivity(unchecked) @safe
-    @usableFromInline var elements = Ring<Element>()
-    /// The index in the hub's list of buffers, or -1.
+    @usableFromInline final var index = -1
     @exclusivity(unchecked) @safe
-    @usableFromInline var slot = -1
-    /// The reader, while it is parked.
-    ///
-    /// It gets an element even if the limit is 0.
+    @usableFromInline final var droppedCount = 0
+    /// The number of elements that were replayed.
     @exclusivity(unchecked) @safe
-    @usableFromInline var parkedReader: Waiter?
-    @exclusivity(unchecked) @safe
-    @usableFromInline var droppedCount = 0
+    @usableFromInline final var replayCount = 0
 
     @inlinable
-    init(overflow: Overflow, ignoredSender: UInt64, passedTag: UInt64) {
-      self.overflow = overflow
-      self.ignoredSender = ignoredSender
-      self.passedTag = passedTag
+    init(id: Int, _ limits: SubscriberLimits, besideLog: Bool) {
+      self.limits = limits
+      isBesideLog = besideLog
+      super.init(id: id)
+    }
+
+    /// Removes the elements.
+    ///
+    /// - Parameter effects: Receives the elements.
+    func removeAll(_ effects: inout HubEffects) {}
+  }
+
+  /// The buffer of a subscriber that reads neither the log nor the window, because of its limit or because
+  /// it ignores a sender; or that is sent elements of its own.
+  @usableFromInline
+  final class PrivateBuffer<Element: Sendable>: Buffer, @unchecked Sendable {
+    @exclusivity(unchecked) @safe
+    @usableFromInline var elements = Ring<Element>()
+    /// The places of the elements in the log, if the reader reads it.
+    @exclusivity(unchecked) @safe
+    @usableFromInline var places = Ring<Int>()
+
+    @inlinable
+    static func of(_ buffer: Buffer) -> PrivateBuffer {
+      unsafe unsafeDowncast(buffer, to: PrivateBuffer.self)
+    }
+
+    @inlinable
+    override init(id: Int, _ limits: SubscriberLimits, besideLog: Bool = false) {
+      super.init(id: id, limits, besideLog: besideLog)
     }
 
     /// Adds an element within the limit.
@@ -46,55 +61,68 @@ extension HubCore {
     /// - Parameters:
     ///   - element: The element that was sent.
     ///   - sender: The sender, or 0.
-    /// - Returns: The dropped element, to be released without the lock.
+    ///   - delivery: Receives the dropped element and the parked reader.
     @inlinable
-    func deliver(_ element: Element, from sender: UInt64) -> Element? {
-      guard sender == 0 || sender != ignoredSender && sender > passedTag else { return nil }
-      let room = parkedReader == nil ? 0 : 1
-      switch overflow {
-      case .none:
-        elements.append(element)
-        return nil
-      case .dropsNewest(let limit):
-        guard elements.count >= max(limit, room) else {
-          elements.append(element)
-          return nil
-        }
-        droppedCount += 1
-        return element
-      case .dropsOldest(let limit):
-        let capacity = max(limit, room)
-        guard capacity > 0 else {
-          droppedCount += 1
-          return element
-        }
-        elements.append(element)
-        guard elements.count > capacity else { return nil }
-        droppedCount += 1
-        return elements.popFirst()
+    func deliver(
+      _ element: Element,
+      from sender: UInt64 = 0,
+      to delivery: inout Delivery<Element>
+    ) {
+      guard limits.admits(sender) else {
+        delivery.ignored &+= 1
+        return
       }
+      switch limits.buffer.drop(beyond: elements.count, isAwaited: task != nil) {
+      case .arriving:
+        droppedCount += 1
+        delivery.refused &+= 1
+        delivery.displaced.append(element)
+        return
+      case .oldest:
+        droppedCount += 1
+        if let oldest = elements.popFirst() { delivery.displaced.append(oldest) }
+      case .nothing:
+        break
+      }
+      elements.append(element)
+      delivery.effects.wake(takeTask())
+    }
+
+    /// Adds an element that is read before an element of the log, and after those before it.
+    @inlinable
+    func insert(_ element: Element, before sequence: Int) {
+      elements.append(element)
+      places.append(sequence)
+      if elements.count == 1 { place.store(sequence, ordering: .releasing) }
+    }
+
+    /// Removes and returns the oldest element.
+    @inlinable
+    func popFirst() -> Element? {
+      if isBesideLog {
+        _ = places.popFirst()
+        place.store(places.isEmpty ? .max : places[0] ?? .max, ordering: .releasing)
+      }
+      return elements.popFirst()
+    }
+
+    override func removeAll(_ effects: inout HubEffects) {
+      guard !elements.isEmpty else { return }
+      effects.release(elements)
+      elements = Ring()
+      places = Ring()
+      place.store(.max, ordering: .releasing)
     }
 
     /// Parks the reader if the buffer is empty.
     ///
-    /// - Parameters:
-    ///   - reader: The reader.
-    ///   - task: Its task.
+    /// - Parameter task: The task of the reader.
     /// - Returns: Whether it is parked.
     @inlinable
-    func park(_ reader: Waiter, task: SuspendedTask) -> Bool {
+    func park(_ task: SuspendedTask) -> Bool {
       guard elements.isEmpty else { return false }
-      reader.task = task
-      parkedReader = reader
+      self.task = task
       return true
-    }
-
-    /// Takes out the parked reader if the buffer has an element.
-    @inlinable
-    func takeReader() -> Waiter? {
-      guard !elements.isEmpty else { return nil }
-      defer { parkedReader = nil }
-      return parkedReader
     }
   }
 }

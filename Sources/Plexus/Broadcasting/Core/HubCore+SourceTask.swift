@@ -21,7 +21,7 @@ extension HubCore {
   ) {
     let id = UniqueID.next()
     let isOpen = state.withLock { state in
-      if !state.isFinished { state.feeders[id] = SourceTask() }
+      if !state.isFinished { state.sourceTasks[id] = SourceTask() }
       return !state.isFinished
     }
     guard isOpen else { return }
@@ -33,11 +33,11 @@ extension HubCore {
       } catch {
         fail(error)
       }
-      self?.state.release { $0.feeders.removeValue(forKey: id) }
+      self?.state.release { $0.sourceTasks.removeValue(forKey: id) }
     }
     let isOver = state.withLock { state in
-      guard state.feeders[id] != nil else { return true }
-      state.feeders[id]?.task = task
+      guard state.sourceTasks[id] != nil else { return true }
+      state.sourceTasks[id]?.task = task
       return false
     }
     // The iteration has ended already, or the hub has.

@@ -29,9 +29,11 @@ class HubCore: @unchecked Sendable {
     /// The hub that announces the number of subscribers, created with its first subscriber.
     @usableFromInline var counts: CountHub?
     /// The tasks that forward other sequences to the hub, by number.
-    @usableFromInline var feeders: [UInt64: SourceTask] = [:]
+    @usableFromInline var sourceTasks: [UInt64: SourceTask] = [:]
     /// The element that is part of the end, outside all limits, if there is one.
     @usableFromInline var last: AnyBox?
+    /// Appends the elements of a host for readers, once there was one.
+    @usableFromInline var put: Put?
 
     @inlinable
     init() {}
@@ -48,39 +50,6 @@ class HubCore: @unchecked Sendable {
       return true
     }
 
-    /// Whether every reader of the log and of the window has read all elements and is parked.
-    @inlinable var hasOnlyParkedReaders: Bool { parkedReaders == logReaders &+ windowReaders }
-
-    /// Takes out the elements that every reader has read, if all readers are parked.
-    ///
-    /// - Returns: The elements, to be released without the lock.
-    @usableFromInline
-    func takeRead() -> ReadElements {
-      var read = ReadElements()
-      // With an empty chunk and without a window, nothing is kept that has been read.
-      guard hasOnlyParkedReaders, windowReaders > 0 || tailStart != sequence else { return read }
-      if logReaders > 0, let log = tail?.retire() { read.parts.append(log) }
-      if windowReaders > 0, let window = others?.takeWindow() { read.parts.append(window) }
-      return read
-    }
-
-    /// Removes a reader of the log or of the window from the parked waiters.
-    ///
-    /// - Returns: Whether it was parked.
-    @inlinable
-    mutating func unpark(_ reader: Reader) -> Bool {
-      guard parked.remove(reader) else { return false }
-      parkedReaders &-= 1
-      return true
-    }
-
-    /// Removes all parked waiters, in order of arrival.
-    @inlinable
-    mutating func unparkAll() -> ContiguousArray<Waiter.ParkedTask> {
-      parkedReaders = 0
-      return parked.removeAll()
-    }
-
     /// Decrements the number of subscribers.
     ///
     /// - Returns: Whether it was the last.
@@ -91,6 +60,57 @@ class HubCore: @unchecked Sendable {
       if let counts { counts.record(subscriberCount) }
       return subscriberCount == 0
     }
+
+    /// Whether every reader of the log and of the window has read all elements and is parked.
+    @inlinable var hasOnlyParkedReaders: Bool { parkedReaders == logReaders &+ windowReaders }
+
+    /// Removes a registered reader of the log or of a buffer; it still counts as a subscriber.
+    ///
+    /// - Parameters:
+    ///   - reader: The reader.
+    ///   - effects: Receives its task and what is no longer to be read.
+    @usableFromInline
+    mutating func remove(_ reader: Reader, _ effects: inout HubEffects) {
+      reader.isRegistered = false
+      if reader.readsLog {
+        unpark(reader.waiter, &effects)
+        logReaders -= 1
+        takeRead(&effects)
+        // An empty chunk can serve the next reader; one with elements would keep them alive.
+        if logReaders == 0, tailStart != sequence { effects.release(tail.take()) }
+      }
+      guard let buffer = reader.buffer else { return }
+      effects.wake(buffer.takeTask())
+      if buffer.isBesideLog { buffer.index = -1 } else { others?.remove(buffer) }
+      buffer.removeAll(&effects)
+    }
+
+    /// Takes out the elements that every reader has read, if all readers are parked.
+    @usableFromInline
+    func takeRead(_ effects: inout HubEffects) {
+      // With an empty chunk and without a window, nothing is kept that has been read.
+      guard hasOnlyParkedReaders, windowReaders > 0 || tailStart != sequence else { return }
+      if logReaders > 0, let log = tail?.retire() { effects.add { $0.read.append(log) } }
+      if windowReaders > 0, let window = others?.takeWindow() {
+        effects.add { $0.read.append(window) }
+      }
+    }
+
+    /// Removes a reader of the log or of the window from the parked waiters.
+    @inlinable
+    mutating func unpark(_ reader: Waiter, _ effects: inout HubEffects) {
+      guard parked.remove(reader) else { return }
+      parkedReaders &-= 1
+      effects.wake(reader.takeTask())
+    }
+
+    /// Removes all parked waiters.
+    @inlinable
+    mutating func unparkAll(_ effects: inout HubEffects) {
+      guard !parked.isEmpty else { return }
+      parkedReaders = 0
+      effects.wake(parked.removeAll())
+    }
   }
 
   @usableFromInline let state = Locked(State())
@@ -98,41 +118,43 @@ class HubCore: @unchecked Sendable {
   @usableFromInline let isFinished = Atomic<Bool>(false)
   /// Whether the number of subscribers is announced.
   @usableFromInline let isCounted = Atomic<Bool>(false)
+  /// Whether the elements of the host wait there, behind others; changed under its lock.
+  final let isHeld = Atomic<Bool>(false)
   /// Whether unread elements can be taken back from subscribers.
   @usableFromInline let isResettable: Bool
   /// The sequence number of the first element after the last reset, or -1.
   ///
   /// Elements before it are no longer delivered, nor are replays that were pending at the reset.
   @usableFromInline let cutoff = Atomic<Int>(-1)
-  /// The tag up to which new subscribers ignore elements, or 0; only set for hubs of views, under their lock.
+  /// The tag up to which new subscribers ignore elements, or 0; only set for hubs of views and of events, under the
+  /// lock of their owner.
   @exclusivity(unchecked) @safe
   @usableFromInline final var passedTag: UInt64 = 0
   /// The stage of which this is the hub, if it is that of a view; set before the hub is used.
   @exclusivity(unchecked) @safe
   @usableFromInline final weak var stage: (any DerivedStage)?
-  /// Ends the subscription of a reader of the window or of a buffer.
+  /// The source that registers the handlers, if it is not the hub; set before the hub is used.
+  @exclusivity(unchecked) @safe
+  @usableFromInline final weak var host: (any Handler.Host)?
+  /// Ends the subscription of a reader of the window.
   ///
   /// An overridden method would not be specialized; a closure is compiled for the client's type of elements.
-  @usableFromInline let removeBounded: @Sendable (HubCore, Reader) -> Void
+  @usableFromInline let removeFromWindow: @Sendable (HubCore, Reader) -> Void
   /// Called outside every lock when the last subscriber has been removed.
   @usableFromInline let onEmpty: (@Sendable () -> Void)?
   /// The coarse clock by which loops yield their actor to other tasks; `nil` is the system's.
   @usableFromInline let time: (@Sendable () -> Nanoseconds)?
-  /// The source that registers the handlers of this hub, if it has a hub for each subscription.
-  @usableFromInline let host: (any Handler.Host)?
 
   @inlinable
   init(
-    isResettable: Bool,
-    onEmpty: (@Sendable () -> Void)?,
-    time: (@Sendable () -> Nanoseconds)?,
-    host: (any Handler.Host)?,
-    removeBounded: @escaping @Sendable (HubCore, Reader) -> Void
+    isResettable: Bool = false,
+    onEmpty: (@Sendable () -> Void)? = nil,
+    time: (@Sendable () -> Nanoseconds)? = nil,
+    removeFromWindow: @escaping @Sendable (HubCore, Reader) -> Void = { _, _ in }
   ) {
     self.isResettable = isResettable
-    self.removeBounded = removeBounded
+    self.removeFromWindow = removeFromWindow
     self.time = time
-    self.host = host
     self.onEmpty = onEmpty
   }
 
@@ -142,28 +164,20 @@ class HubCore: @unchecked Sendable {
   @usableFromInline
   final func remove(_ reader: Reader) {
     defer { if let companion = reader.companion { companion.cancel() } }
-    guard reader.readsLog else { return removeBounded(self, reader) }
-    var garbage: LogLink?
-    var read = ReadElements()
-    let (isParked, isLast) = state.withLock { state in
+    guard !reader.readsWindow else { return removeFromWindow(self, reader) }
+    var effects = HubEffects()
+    let isLast = state.withLock { state -> Bool? in
       reader.isCancelled.store(true, ordering: .releasing)
-      guard reader.isRegistered else { return (false, false) }
-      reader.isRegistered = false
-      let isParked = state.unpark(reader)
-      state.logReaders -= 1
-      read = state.takeRead()
-      // An empty chunk can serve the next reader; one with elements would keep them alive.
-      if state.logReaders == 0, state.tailStart != state.sequence {
-        garbage = state.tail
-        state.tail = nil
-      }
-      return (isParked, state.unregister())
+      guard reader.isRegistered else { return nil }
+      state.remove(reader, &effects)
+      return state.unregister()
     }
-    if isParked { reader.resume() }
+    guard let isLast else { return }
+    // First the task of the reader, which can subscribe again.
+    effects.perform()
     announceCount()
     if isLast { onEmpty?() }
-    read.release()
-    withExtendedLifetime(garbage) {}
+    if reader.buffer != nil { host?.leave(reader.id) }
   }
 
   /// Finishes the hub if it has no subscribers, which leaves no other work.
@@ -174,7 +188,7 @@ class HubCore: @unchecked Sendable {
     var garbage: LogLink?
     let isDone = state.withLock { state in
       guard state.subscriberCount == 0, state.others == nil, state.counts == nil,
-        state.feeders.isEmpty, state.parked.isEmpty
+        state.sourceTasks.isEmpty, state.parked.isEmpty
       else { return state.isFinished }
       state.isFinished = true
       isFinished.store(true, ordering: .releasing)
@@ -196,15 +210,25 @@ class HubCore: @unchecked Sendable {
   @usableFromInline
   func end() {}
 
-  /// Registers a handler in place of a subscriber that has not been read yet, and starts it.
-  func serve(_ recipe: Handler.Recipe, inPlaceOf reader: Reader) -> Handler {
-    start(add(recipe))
-  }
+  /// Ends every stream after the elements sent so far, but no handler; called with no lock held.
+  func endReaders() {}
 
-  /// Ends a subscription that has not been read yet, without calling `onEmpty`.
+  /// Registers a handler in place of a subscriber that has not been read yet.
   ///
-  /// - Returns: The elements that it would have read.
-  func takeUnread(of reader: Reader) -> [AnyBox] { [] }
+  /// - Parameters:
+  ///   - reader: The subscriber.
+  ///   - recipe: The parts of the handler.
+  ///   - effects: Receives what the subscriber leaves behind.
+  ///   - replay: Returns the elements that the handler gets first, given those that the subscriber would have read.
+  /// - Returns: The handler, to be started with no lock held.
+  func replace(
+    _ reader: Reader,
+    with recipe: Handler.Recipe,
+    _ effects: inout HubEffects,
+    replaying replay: (_ unread: [AnyBox]) -> [AnyBox]
+  ) -> Handler.Added {
+    add(recipe)
+  }
 
   /// Removes the handlers whose owners have been released.
   @usableFromInline
@@ -221,6 +245,11 @@ class HubCore: @unchecked Sendable {
 }
 
 extension HubCore {
+  /// The number of subscribers, handlers included; 0 once the hub has finished.
+  final var count: Int {
+    state.withLock { $0.isFinished ? 0 : $0.subscriberCount }
+  }
+
   /// Returns the time of the coarse clock.
   @usableFromInline
   final func coarseTime() -> Nanoseconds {
@@ -229,21 +258,37 @@ extension HubCore {
 }
 
 extension HubCore {
-  /// The elements of a hub that every reader has read.
+  /// The part of a ``Subscriber`` that does not depend on the type of its elements.
   @usableFromInline
-  struct ReadElements: Sendable {
-    /// Those of the log and of the window.
-    ///
-    /// Usually there are none, and an empty array costs less than optionals of a protocol type.
-    @usableFromInline var parts: ContiguousArray<any LogLink.Retired> = []
+  class Reader: Waiter, @unchecked Sendable {
+    @usableFromInline let core: HubCore
+    /// Whether it reads the shared log.
+    @usableFromInline let readsLog: Bool
+    /// The buffer that it reads, beside the log if it reads that, too.
+    @usableFromInline let buffer: Buffer?
+    /// Whether it is counted; guarded by the lock of the hub.
+    @exclusivity(unchecked) @safe
+    @usableFromInline var isRegistered = false
+    /// A registration that ends with this subscription; set before another thread can access the reader.
+    @exclusivity(unchecked) @safe
+    @usableFromInline var companion: Registration?
 
     @inlinable
-    init() {}
-
-    /// Releases the elements; called once, with no lock held.
-    @usableFromInline
-    func release() {
-      for part in parts { part.release() }
+    init(id: Int, core: HubCore, readsLog: Bool, buffer: Buffer?) {
+      self.core = core
+      self.readsLog = readsLog
+      self.buffer = buffer
+      super.init(id: id)
     }
+
+    deinit {
+      core.remove(self)
+    }
+
+    /// Whether it reads the shared window.
+    @inlinable final var readsWindow: Bool { !readsLog && buffer == nil }
+
+    /// The waiter that is parked for it.
+    @inlinable final var waiter: Waiter { buffer ?? self }
   }
 }

@@ -21,7 +21,7 @@ final class Subscriber<Element: Sendable>: HubCore.Reader, @unchecked Sendable {
     /// The newest elements, as many as given.
     case window(Int)
     /// Its own buffer.
-    case buffer(HubCore.PrivateBuffer<Element>)
+    case buffer
   }
 
   /// The result of an attempt to read.
@@ -41,7 +41,7 @@ final class Subscriber<Element: Sendable>: HubCore.Reader, @unchecked Sendable {
   /// The sequence number of the next element.
   ///
   /// Readers of the log move it without a lock.
-  @usableFromInline let position: Atomic<Int>
+  @usableFromInline let position = Atomic<Int>(0)
   /// Whether a task is in the middle of reading.
   @usableFromInline let claimed = Atomic<Bool>(false)
   /// The chunk of the log that holds the next element; `nil` when the end has been reached.
@@ -49,7 +49,7 @@ final class Subscriber<Element: Sendable>: HubCore.Reader, @unchecked Sendable {
   @usableFromInline var chunk: LogLink.Chunk<Element>?
   /// The replayed elements, which are read before all sent ones, newest first.
   @exclusivity(unchecked) @safe
-  @usableFromInline var replay: [Element]
+  @usableFromInline var replay: [Element] = []
   /// The budget after which the reading loop yields its actor to other tasks.
   @exclusivity(unchecked) @safe
   @usableFromInline var budget = CooperativeBudget()
@@ -67,24 +67,22 @@ final class Subscriber<Element: Sendable>: HubCore.Reader, @unchecked Sendable {
     id: Int,
     hub: BroadcastHub<Element>,
     source: Source,
-    position: Int,
-    chunk: LogLink.Chunk<Element>?,
-    replay: [Element]
+    buffer: HubCore.PrivateBuffer<Element>?
   ) {
     self.source = source
-    self.position = Atomic(position)
-    self.chunk = chunk
-    self.replay = replay
     filter = hub.areEqual.map { DuplicateFilter($0) }
     let readsLog = if case .log = source { true } else { false }
-    super.init(id: id, core: hub, readsLog: readsLog)
+    super.init(id: id, core: hub, readsLog: readsLog, buffer: buffer)
   }
 
-  /// The number of replayed elements of a subscriber that has not been read, for all that is known.
+  /// The number of replayed elements of a subscriber that has not been read.
   var replayCount: Int {
-    guard case .buffer(let buffer) = source else { return replay.count }
-    // Elements can have been sent since.
-    return hub.state.withLock { _ in min(buffer.elements.count, 1) }
+    buffer.map { min($0.replayCount, 1) } ?? replay.count
+  }
+
+  /// The buffer that it reads, with its type of elements.
+  @inlinable var ownBuffer: HubCore.PrivateBuffer<Element>? {
+    buffer.map { HubCore.PrivateBuffer.of($0) }
   }
 
   /// The hub that sends the elements.
@@ -143,7 +141,7 @@ final class Subscriber<Element: Sendable>: HubCore.Reader, @unchecked Sendable {
       switch source {
       case .log: readLog()
       case .window(let limit): hub.readWindow(self, limit: limit)
-      case .buffer(let buffer): hub.read(buffer)
+      case .buffer: readBuffer()
       }
     if case .ended = step { return readEnd() }
     return step
@@ -158,6 +156,12 @@ final class Subscriber<Element: Sendable>: HubCore.Reader, @unchecked Sendable {
     return .element(Box<Element>.element(of: last))
   }
 
+  /// Reads its own buffer, of which it has one.
+  @inlinable
+  func readBuffer() -> Step {
+    ownBuffer.map(hub.read) ?? .ended
+  }
+
   @inlinable
   func readLog() -> Step {
     if core.isResettable { skipUnread() }
@@ -170,17 +174,22 @@ final class Subscriber<Element: Sendable>: HubCore.Reader, @unchecked Sendable {
     var end = current.run.end
     // A second task that reads without a claim, from a run of its own, has moved the position back.
     if sequence < current.run.start || sequence > end { stopBecauseOfTwoReaders() }
-    if sequence == end {
+    // Looked at after the log: where the log has an element already, its place in the buffer is known.
+    var place = buffer?.place.load(ordering: .acquiring) ?? .max
+    if sequence == end, place > sequence {
       guard core.isFinished.load(ordering: .acquiring) else {
         chunk = current
         return .empty
       }
       // The end was announced after the last element: this second look decides.
       end = current.run.end
-      if sequence == end { return .ended }
+      place = buffer?.place.load(ordering: .acquiring) ?? .max
+      if sequence == end, place > sequence { return .ended }
     }
     let run = current.run
     chunk = current
+    if place <= sequence { return readBuffer() }
+    end = min(end, place)
     // Elements are read one at a time, because a reset can take the next ones back.
     if core.isResettable {
       position.store(sequence &+ 1, ordering: .relaxed)

@@ -126,7 +126,7 @@ extension EventBus {
 extension EventBus.Core {
   /// Posts an event that came over a link.
   fileprivate func hand<E: Event>(over event: E, in scope: EventScope?) {
-    post(Box(event), of: ObjectIdentifier(E.self), event.persistence, in: scope)
+    post(Box(event), of: E.self, event.persistence, in: scope)
   }
 
   /// Posts an event that came over a link, and waits for the handlers.
@@ -134,8 +134,8 @@ extension EventBus.Core {
     _ event: E,
     in scope: EventScope?
   ) async -> LinkConnection.Handling {
-    let (type, persistence) = (ObjectIdentifier(E.self), event.persistence)
-    let outcome = await postAndWait(Box(event), of: type, persistence, in: scope)
+    let persistence = event.persistence
+    let outcome = await postAndWait(Box(event), of: E.self, persistence, in: scope)
     guard !outcome.isIncomplete else { return .abandoned }
     // One success is enough for a persistent event, which is then offered to no other subscriber.
     let isHandled =
@@ -147,6 +147,6 @@ extension EventBus.Core {
   /// Posts a report.
   func report(_ content: LinkReport.Content, topic: String) {
     let report = LinkReport(topic: topic, content)
-    post(Box(report), of: ObjectIdentifier(LinkReport.self), report.persistence, in: nil)
+    post(Box(report), of: LinkReport.self, report.persistence, in: nil)
   }
 }
