@@ -118,18 +118,33 @@ public struct Subscription<Element: Sendable>: AsyncSequence, Sendable {
         subscriber.position.store(sequence &+ 1, ordering: .relaxed)
         return run[sequence]
       }
+      return await readOn(atMost: Int(Int16.max), isolation: actor)
+    }
+
+    /// Reads the next run of elements, waiting for it if necessary.
+    ///
+    /// - Parameters:
+    ///   - limit: The maximum number of elements of the run.
+    ///   - isolation: The caller's actor.
+    /// - Returns: The first element, or `nil` when the subscription has ended.
+    @inlinable
+    @inline(__always)
+    mutating func readOn(
+      atMost limit: Int,
+      isolation: isolated (any Actor)?
+    ) async -> Element? {
       // Usually there is another run, which is found without the cost of an asynchronous call.
-      switch look() {
+      switch look(atMost: limit) {
       case .element(let element): return element
       case .ended: return nil
-      case .empty: return await wait(hasSpentBudget: false, isolation: actor)
-      case .spent: return await wait(hasSpentBudget: true, isolation: actor)
+      case .empty: return await wait(atMost: limit, hasSpentBudget: false, isolation: isolation)
+      case .spent: return await wait(atMost: limit, hasSpentBudget: true, isolation: isolation)
       }
     }
 
     /// The result of looking for an element.
     @usableFromInline
-    enum Sight: Sendable {
+    enum Look: Sendable {
       case element(Element)
       /// There is no element; the position is still claimed.
       case empty
@@ -141,19 +156,19 @@ public struct Subscription<Element: Sendable>: AsyncSequence, Sendable {
     /// Claims the position, finds the next run of elements and takes the first.
     @inlinable
     @inline(never)
-    mutating func look() -> Sight {
+    mutating func look(atMost limit: Int) -> Look {
       subscriber.claim()
-      let sight = take()
-      switch sight {
+      let look = take(atMost: limit)
+      switch look {
       case .empty, .spent: break
       case .element, .ended: subscriber.unclaim()
       }
-      return sight
+      return look
     }
 
     /// Finds the next run of elements and takes the first, with the position claimed.
     @inlinable
-    mutating func take() -> Sight {
+    mutating func take(atMost limit: Int) -> Look {
       if !Task.isCancelled {
         if subscriber.hasSpentBudget() { return .spent }
         switch subscriber.step() {
@@ -162,7 +177,7 @@ public struct Subscription<Element: Sendable>: AsyncSequence, Sendable {
           return .element(element)
         case .run(let found, let end):
           let sequence = subscriber.position.load(ordering: .relaxed)
-          let count = Swift.min(end &- sequence, Int(subscriber.budget.remaining))
+          let count = Swift.min(end &- sequence, Int(subscriber.budget.remaining), limit)
           subscriber.budget.spend(count, now: subscriber.core.coarseTime())
           subscriber.position.store(sequence &+ 1, ordering: .relaxed)
           let element = found[sequence]
@@ -192,6 +207,7 @@ public struct Subscription<Element: Sendable>: AsyncSequence, Sendable {
     /// Waits for the next element, or yields the actor before it; the position is claimed.
     @inlinable
     mutating func wait(
+      atMost limit: Int,
       hasSpentBudget: Bool,
       isolation: isolated (any Actor)?
     ) async -> Element? {
@@ -203,7 +219,7 @@ public struct Subscription<Element: Sendable>: AsyncSequence, Sendable {
         } else {
           await subscriber.park(isolation: isolation)
         }
-        switch take() {
+        switch take(atMost: limit) {
         case .element(let element): return element
         case .ended: return nil
         case .empty: hasSpentBudget = false

@@ -4,11 +4,11 @@
 /// A queue that the calling threads drain, with a value that only the draining thread accesses.
 ///
 /// A caller that finds the queue idle processes its own item immediately, and then items that other threads
-/// have enqueued meanwhile, within its allowance. If the queue is busy, because of another thread or of an outer
+/// have enqueued meanwhile, within its budget. If the queue is busy, because of another thread or of an outer
 /// call on the same thread, the caller enqueues its item and returns. Callers never wait, items are never
 /// nested, and no lock is held while an item is processed.
 ///
-/// When the allowance is used up, the next caller continues the queue; a task does so if there is no further
+/// When the budget is spent, the next caller continues the queue; a task does so if there is no further
 /// caller. Items that are enqueued by an item on the draining thread are not limited: without other
 /// threads, everything has been processed when the caller returns.
 @usableFromInline
@@ -113,10 +113,10 @@ final class DrainQueue<Item: Sendable, Value>: @unchecked Sendable {
     case .idle: perform(item, &value)
     case .inherited:
       // A small allowance is enough here: later calls continue the backlog in the same way.
-      if drain(DrainAllowance(limit: 25_000), perform) { handOver() }
+      if drain(within: 25_000, perform) { handOver() }
       return true
     }
-    if drain(DrainAllowance(), perform) { handOver() }
+    if drain(perform) { handOver() }
     return true
   }
 
@@ -133,7 +133,7 @@ final class DrainQueue<Item: Sendable, Value>: @unchecked Sendable {
       state.thread = .current
       return true
     }
-    return isIdle && drain(DrainAllowance(), perform)
+    return isIdle && drain(perform)
   }
 
   /// Closes the queue: the enqueued items are still processed, and then the ending runs.
@@ -145,25 +145,26 @@ final class DrainQueue<Item: Sendable, Value>: @unchecked Sendable {
       if isIdle { (state.isRunning, state.thread) = (true, .current) }
       return isIdle
     }
-    if isIdle { _ = drain(DrainAllowance()) { _, _ in } }
+    if isIdle { _ = drain { _, _ in } }
   }
 
-  /// Processes items until the queue is empty or the allowance is used up.
+  /// Processes items until the queue is empty or the budget for items of other callers is spent.
   ///
   /// - Parameters:
-  ///   - allowance: The limit for items of other callers.
+  ///   - limit: The time for items of other callers.
   ///   - perform: A closure that processes an item.
   /// - Returns: Whether items remain for which no task is scheduled.
   @inlinable
   func drain(
-    _ allowance: consuming DrainAllowance,
+    within limit: Nanoseconds = TurnBudget.usualLimit,
     _ perform: (Item, inout Value) -> Void
   ) -> Bool {
+    // Most callers find no items of others.
+    var budget: TurnBudget?
+    var isSpent = false
     while true {
-      // Tests inject a clock, which is read outside the lock.
-      let mayGoOn = allowance.permitsNext(at: now)
       let step = state.withLock { state -> Step in
-        if !mayGoOn, state.entries.oldest?.isNested == false {
+        if isSpent, state.entries.oldest?.isNested == false {
           state.isRunning = false
           defer { state.isCovered = true }
           return state.isCovered ? .nothing : .handOver
@@ -179,7 +180,8 @@ final class DrainQueue<Item: Sendable, Value>: @unchecked Sendable {
       switch step {
       case .entry(let entry):
         perform(entry.item, &value)
-        if !entry.isNested { allowance.count &+= 1 }
+        // Tests inject a clock, which is read outside the lock.
+        if !entry.isNested { isSpent = isSpent || spend(&budget, limit) }
       case .ending: ending(&value)
       case .handOver: return true
       case .nothing: return false
@@ -187,57 +189,13 @@ final class DrainQueue<Item: Sendable, Value>: @unchecked Sendable {
     }
   }
 
-  @usableFromInline
-  func now() -> Nanoseconds {
-    time?() ?? monotonicNanoseconds()
-  }
-}
-
-/// A limit for the items of other callers: a duration, by default a millisecond, and at most 1,024 items.
-///
-/// The clock is read after the first item and then after twice as many items each time, or earlier if the
-/// limit would otherwise be exceeded by far.
-@usableFromInline
-struct DrainAllowance: Sendable {
-  @usableFromInline static var most: Int { 1_024 }
-
-  @usableFromInline let limit: Nanoseconds
-
-  /// The number of processed items.
-  @usableFromInline var count = 0
-  /// The number of items at which the clock is read next.
-  @usableFromInline var nextReading = 0
-  @usableFromInline var start: Nanoseconds = 0
-
-  @inlinable
-  init(limit: Nanoseconds = 1_000_000) {
-    self.limit = limit
-  }
-
-  /// Returns whether the caller can process the next item.
+  /// Counts an item of another caller.
   ///
-  /// - Parameter now: A closure that reads the clock.
-  /// - Returns: Whether the allowance permits it.
-  @inlinable
-  mutating func permitsNext(at now: () -> Nanoseconds) -> Bool {
-    // Fast path: most callers find no items of others.
-    guard count > 0 else { return true }
-    guard count < Self.most else { return false }
-    return count < nextReading || permitsNextReading(now())
-  }
-
+  /// - Returns: Whether the budget is spent.
   @usableFromInline
-  mutating func permitsNextReading(_ now: Nanoseconds) -> Bool {
-    guard count > 1 else {
-      start = now
-      nextReading = 2
-      return true
-    }
-    let elapsed = now &- start
-    guard elapsed < limit else { return false }
-    // As many as have been processed, or as many as are expected to fit into the remaining time.
-    let rest = Int(limit &- elapsed) / max(Int(elapsed) / (count &- 1), 1)
-    nextReading = count &+ max(1, min(count, rest))
-    return true
+  func spend(_ budget: inout TurnBudget?, _ limit: Nanoseconds) -> Bool {
+    var current = budget ?? TurnBudget(limit: limit, most: 1_024)
+    defer { budget = current }
+    return current.isSpent(time ?? monotonicNanoseconds)
   }
 }

@@ -120,7 +120,9 @@ final class EventChannel: Sendable {
   func advance(_ state: inout State, at now: Nanoseconds, _ effects: inout HubEffects) {
     guard !state.isBehind else { return }
     takeSteps(&state, at: now, &effects)
-    if state.isBehind { effects.then { [self] in catchUp() } }
+    if state.isBehind {
+      effects.then { TurnBudget.continueInTask { [self] in takeTurn() } }
+    }
   }
 
   /// Carries out the possible steps, up to a number of deliveries.
@@ -308,13 +310,6 @@ final class EventChannel: Sendable {
     }
     effects.perform()
     return result
-  }
-
-  /// Carries out the remaining steps in a task.
-  private func catchUp() {
-    Task.detached(priority: Task.currentPriority) { [self] in
-      while takeTurn() { await Task.yield() }
-    }
   }
 
   /// Carries out steps up to a number of deliveries.

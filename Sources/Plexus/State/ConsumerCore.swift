@@ -55,9 +55,7 @@ final class ConsumerCore<State: Sendable>: Sendable {
 
   /// Starts a task that processes the queued items.
   private func handOver() {
-    Task.detached(priority: Task.currentPriority) { [self] in
-      while queue.resume(perform) { await Task.yield() }
-    }
+    TurnBudget.continueInTask { [self] in queue.resume(perform) }
   }
 
   private func perform(_ item: Item, _ machine: inout Machine) {

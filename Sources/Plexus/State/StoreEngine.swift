@@ -132,9 +132,7 @@ final class StoreEngine<State: Sendable, Action: Sendable>: Sendable {
   /// Starts a task that processes the remaining actions.
   @usableFromInline
   func handOver() {
-    Task.detached(priority: Task.currentPriority) { [self] in
-      while queue.resume(perform) { await Task.yield() }
-    }
+    TurnBudget.continueInTask { [self] in queue.resume(perform) }
   }
 
   @inlinable

@@ -25,9 +25,7 @@ extension HandlerQueue {
     guard let direct else { return }
     guard direct.isOrdered else { return direct.note() }
     if callWithinBudget(direct) {
-      Task.detached(priority: Task.currentPriority) { [self] in
-        while callWithinBudget(direct) { await Task.yield() }
-      }
+      TurnBudget.continueInTask { [self] in callWithinBudget(direct) }
     }
   }
 

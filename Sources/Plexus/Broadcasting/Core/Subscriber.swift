@@ -242,30 +242,8 @@ final class Subscriber<Element: Sendable>: HubCore.Reader, @unchecked Sendable {
   /// - Returns: The element, or `nil` at the end and when the task is cancelled.
   @inlinable
   func next(isolation: isolated (any Actor)?) async -> Element? {
-    claim()
-    defer { unclaim() }
-    while !Task.isCancelled {
-      if hasSpentBudget() {
-        await giveWay(isolation: isolation)
-        continue
-      }
-      switch step() {
-      case .element(let element):
-        budget.spend(1, now: core.coarseTime())
-        return element
-      case .run(let run, _):
-        budget.spend(1, now: core.coarseTime())
-        let sequence = position.load(ordering: .relaxed)
-        position.store(sequence &+ 1, ordering: .relaxed)
-        return run[sequence]
-      case .empty:
-        await park(isolation: isolation)
-      case .ended:
-        end()
-        return nil
-      }
-    }
-    end()
-    return nil
+    // It is not used again: a run of several elements would be lost with it.
+    var iterator = Subscription.Iterator(subscriber: self)
+    return await iterator.readOn(atMost: 1, isolation: isolation)
   }
 }

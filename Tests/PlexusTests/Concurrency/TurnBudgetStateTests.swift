@@ -10,7 +10,7 @@ import Testing
     readings: inout Int,
     atMost limit: Int = 1_000_000
   ) -> (count: Int, time: Nanoseconds) {
-    var (budget, now, count) = (HandlerQueue.TurnBudget(), Nanoseconds(7), 0)
+    var (budget, now, count) = (TurnBudget(), Nanoseconds(7), 0)
     var read = 0
     defer { readings = read }
     while count < limit {
