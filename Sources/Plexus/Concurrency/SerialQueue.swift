@@ -53,4 +53,20 @@ final class SerialQueue: Sendable {
     withExtendedLifetime(previous) {}
     return task
   }
+
+  /// Adds an operation, and waits for its result.
+  ///
+  /// - Returns: The result; `nil` if an operation of this queue asks, which would wait for itself.
+  func result<Result: Sendable>(
+    of work: @escaping @concurrent @Sendable () async -> Result
+  ) async -> Result? {
+    let result = Locked<Result?>(nil)
+    let task = add {
+      let new = await work()
+      result.withLock { $0 = new }
+    }
+    guard !isCurrent else { return nil }
+    await task.value
+    return result.withLock { $0 }
+  }
 }

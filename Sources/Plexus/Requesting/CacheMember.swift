@@ -54,7 +54,7 @@ extension KeyedCache: CacheMember {
 
   var copies: (any StoredCopies)? { storage }
 
-  var isShared: Bool { link != nil }
+  var isShared: Bool { shared != nil }
 
   func forgetHere() {
     distrustAll()
@@ -62,7 +62,7 @@ extension KeyedCache: CacheMember {
   }
 
   func removeEverywhere() async throws {
-    try await link?.cacher.remove(.all, reach: .everywhere)
+    try await shared?.cacher.remove(.all, reach: .everywhere)
   }
 
   func forgetHere(tags: Set<CacheTag>) {
@@ -71,6 +71,6 @@ extension KeyedCache: CacheMember {
 
   func removeEverywhere(tags: Set<CacheTag>) async throws {
     guard tagging != nil else { return }
-    try await link?.cacher.remove(.tags(tags), reach: .everywhere)
+    try await shared?.cacher.remove(.tags(tags), reach: .everywhere)
   }
 }

@@ -186,7 +186,7 @@ public final actor Multiplexer<Value: Sendable>: StatefulBroadcaster, Requestabl
       namesKeys: false,
       policy: policy,
       storage: cacher.map {
-        Storage(
+        StoredLayer(
           cacher: $0,
           onlyName: id ?? "\(Multiplexer<Value>.self)",
           policy: policy,
@@ -210,7 +210,7 @@ public final actor Multiplexer<Value: Sendable>: StatefulBroadcaster, Requestabl
   @inlinable
   public nonisolated func request() async throws -> Value {
     if let value = cache.hit(SingleKey(), hash: 0, ticket: ticket) { return value }
-    return try await cache.settle(SingleKey(), hash: 0, ticket: ticket).value
+    return try await cache.request(SingleKey(), hash: 0, ticket: ticket).value
   }
 
   /// Returns the value in memory if it is fresh, and counts it as a hit.
@@ -315,7 +315,6 @@ public final actor Multiplexer<Value: Sendable>: StatefulBroadcaster, Requestabl
   ///
   /// - Parameter bufferingPolicy: The policy for elements that the subscriber has not read yet.
   /// - Returns: The subscription, which ends when it is dropped or the task that iterates it is cancelled.
-  @inlinable
   public nonisolated func subscription(
     bufferingPolicy: BufferingPolicy<LoadState<Value>> = .bufferingNewest(1)
   ) -> Subscription<LoadState<Value>> {
@@ -350,7 +349,7 @@ public final actor Multiplexer<Value: Sendable>: StatefulBroadcaster, Requestabl
   }
 
   /// The statistics since the creation of the multiplexer.
-  @inlinable public nonisolated var statistics: CacheStatistics {
+  public nonisolated var statistics: CacheStatistics {
     cache.currentStatistics
   }
 

@@ -249,7 +249,7 @@ extension MultiplexerMap {
       policy: policy,
       capacity: capacity,
       storage: cacher.map {
-        Storage(cacher: $0, id: id, policy: policy, clock: clock, text: text)
+        StoredLayer(cacher: $0, id: id, policy: policy, clock: clock, text: text)
       },
       tagging: tagging,
       clock: clock,

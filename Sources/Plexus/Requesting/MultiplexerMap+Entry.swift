@@ -71,7 +71,7 @@ extension MultiplexerMap {
     @inlinable
     public func request() async throws -> Value {
       if let value = cache.hit(key, hash: hash, ticket: ticket) { return value }
-      return try await cache.settle(key, hash: hash, ticket: ticket).value
+      return try await cache.request(key, hash: hash, ticket: ticket).value
     }
 
     /// Returns the value in memory if it is fresh, and counts it as a hit.
@@ -125,7 +125,6 @@ extension MultiplexerMap {
     /// For details, see ``MultiplexerMap/clear(_:)-(Key)``.
     ///
     /// - Throws: A ``CacherError`` if the stored copy may still exist.
-    @inlinable
     public func clear() async throws {
       try await cache.clear(key, hash: hash)
     }
@@ -133,7 +132,7 @@ extension MultiplexerMap {
     /// The current loading state of the value.
     ///
     /// Reading it starts no fetch, and is not counted in the statistics.
-    @inlinable public var current: LoadState<Value> {
+    public var current: LoadState<Value> {
       cache.loadState(of: key, hash: hash)
     }
 
@@ -151,7 +150,6 @@ extension MultiplexerMap {
     ///
     /// - Parameter bufferingPolicy: The policy for elements that the subscriber has not read yet.
     /// - Returns: The subscription, which ends when it is dropped or the task that iterates it is cancelled.
-    @inlinable
     public func subscription(
       bufferingPolicy: BufferingPolicy<LoadState<Value>> = .bufferingNewest(1)
     ) -> Subscription<LoadState<Value>> {

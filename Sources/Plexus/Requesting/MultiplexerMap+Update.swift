@@ -23,7 +23,6 @@ extension MultiplexerMap {
   ///     every time it runs.
   /// - Returns: The changed value; `nil` if there is no value in memory, in which case `body` does not run.
   /// - Throws: The error of `body`, which leaves the value unchanged.
-  @inlinable
   @discardableResult
   public nonisolated func update(
     _ key: Key,
@@ -66,7 +65,6 @@ extension MultiplexerMap {
   ///   - commit: A closure that makes the change at the origin. It runs once, with or without a value.
   /// - Returns: The result of `commit`.
   /// - Throws: The error of `commit`.
-  @inlinable
   @discardableResult
   public nonisolated func update<Result: Sendable>(
     _ key: Key,
@@ -95,7 +93,6 @@ extension Multiplexer {
   ///   - commit: A closure that makes the change at the origin. It runs once, with or without a value.
   /// - Returns: The result of `commit`.
   /// - Throws: The error of `commit`.
-  @inlinable
   @discardableResult
   public nonisolated func update<Result: Sendable>(
     optimistically change: @escaping @Sendable (inout Value) -> Void,
@@ -112,7 +109,6 @@ extension Multiplexer {
   ///   the value meanwhile.
   /// - Returns: The changed value; `nil` if there is no value in memory, in which case `body` does not run.
   /// - Throws: The error of `body`, which leaves the value unchanged.
-  @inlinable
   @discardableResult
   public nonisolated func update(
     _ body: @Sendable (inout Value) throws -> Void
@@ -137,7 +133,6 @@ extension MultiplexerMap.Entry {
   ///   the value meanwhile.
   /// - Returns: The changed value; `nil` if there is no value in memory, in which case `body` does not run.
   /// - Throws: The error of `body`, which leaves the value unchanged.
-  @inlinable
   @discardableResult
   public func update(_ body: @Sendable (inout Value) throws -> Void) rethrows -> Value? {
     try cache.update(key, hash: hash, body)

@@ -120,7 +120,7 @@ public final actor MultiplexerMap<Key: Hashable & Sendable, Value: Sendable> {
   public nonisolated func request(_ key: Key) async throws -> Value {
     let hash = cache.hasher.hash(key)
     if let value = cache.hit(key, hash: hash, ticket: ticket) { return value }
-    return try await cache.settle(key, hash: hash, ticket: ticket).value
+    return try await cache.request(key, hash: hash, ticket: ticket).value
   }
 
   /// Returns the value of a key with its source and its age.
@@ -167,7 +167,7 @@ public final actor MultiplexerMap<Key: Hashable & Sendable, Value: Sendable> {
   public nonisolated func request(
     _ keys: some Collection<Key> & Sendable
   ) async -> [Key: Result<Value, any Error>] {
-    await cache.settle(keys, ticket: ticket)
+    await cache.request(keys, ticket: ticket)
   }
 
   /// Returns an entry of the map, for example for a ``Zipper`` or a view.
@@ -284,7 +284,6 @@ public final actor MultiplexerMap<Key: Hashable & Sendable, Value: Sendable> {
   ///   - key: The key.
   ///   - bufferingPolicy: The policy for elements that the subscriber has not read yet.
   /// - Returns: The subscription, which ends when it is dropped or the task that iterates it is cancelled.
-  @inlinable
   public nonisolated func subscription(
     to key: Key,
     bufferingPolicy: BufferingPolicy<LoadState<Value>> = .bufferingNewest(1)
@@ -316,7 +315,7 @@ public final actor MultiplexerMap<Key: Hashable & Sendable, Value: Sendable> {
   }
 
   /// The statistics of all keys since the creation of the map.
-  @inlinable public nonisolated var statistics: CacheStatistics {
+  public nonisolated var statistics: CacheStatistics {
     cache.currentStatistics
   }
 

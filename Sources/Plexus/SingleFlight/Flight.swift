@@ -1,8 +1,6 @@
-// @unchecked Sendable and unchecked exclusivity: mutable state is atomic or behind a lock, except for the fields
-// marked below. `previous`, `readsFirst`, `isCounted`, `takesStoredCopy`, `remembersFailure` and `inheritsTaskLocals`
-// are set under the lock of the key's shard before the launch; afterwards, the launching thread and then the flight's
-// own task access them, and `isCounted` is only read. That task sets and reads `fetchStart`,
-// `startTime`, `confirmationCount` and `duration`.
+// @unchecked Sendable and unchecked exclusivity: mutable state is atomic or behind a lock, except for `plan` and
+// `attempt`. The plan is set under the lock of the key's shard before the launch; afterwards, the launching thread and
+// then the flight's own task access it, and `isCounted` is only read. That task sets and reads the attempt.
 // Unsafe: a checked continuation would allocate for each caller. A parked task is resumed exactly once, because the pure
 // state returns it once, under the lock.
 
@@ -49,36 +47,10 @@ class Flight: WaitNode, @unchecked Sendable {
   @usableFromInline final let hash: UInt64
   /// Whether another flight must end before this one begins.
   private final let hasPredecessor: Bool
-  /// The value in memory that the fetch renews.
   @exclusivity(unchecked) @safe
-  @usableFromInline final var previous: Outcome?
-  /// Whether the stored copy is read before the fetch.
+  @usableFromInline final var plan = Plan()
   @exclusivity(unchecked) @safe
-  @usableFromInline final var readsFirst = false
-  /// Whether the statistics already include the fetch.
-  @exclusivity(unchecked) @safe
-  @usableFromInline final var isCounted = false
-  /// Whether a stored copy is accepted in place of a new value.
-  @exclusivity(unchecked) @safe
-  @usableFromInline final var takesStoredCopy = false
-  /// Whether the policy's rule for remembering failures applies to the fetch.
-  @exclusivity(unchecked) @safe
-  @usableFromInline final var remembersFailure = true
-  /// Whether the tasks of the flight have the task-local values of the task that starts them.
-  @exclusivity(unchecked) @safe
-  @usableFromInline final var inheritsTaskLocals = false
-  /// The duration of the fetch, set by the flight's own task at its end.
-  @exclusivity(unchecked) @safe
-  @usableFromInline final var duration = Duration.zero
-  /// The start of the latest attempt in the order of removals and refreshes, if there is a cacher.
-  @exclusivity(unchecked) @safe
-  @usableFromInline final var fetchStart = FetchStart()
-  /// The time at which the latest attempt began.
-  @exclusivity(unchecked) @safe
-  @usableFromInline final var startTime: Nanoseconds?
-  /// The number of optimistic updates that had succeeded when the latest attempt began.
-  @exclusivity(unchecked) @safe
-  @usableFromInline final var confirmationCount: UInt64 = 0
+  @usableFromInline final var attempt = Attempt()
 
   /// - Parameters:
   ///   - source: The cache of the flight, if any.
@@ -118,7 +90,6 @@ class Flight: WaitNode, @unchecked Sendable {
   /// been resumed yet, and that is not a deadlock.
   ///
   /// - Returns: The predecessor, to be released with no lock held.
-  @usableFromInline
   @discardableResult
   final func settle() -> WaitNode? {
     state.withLock { state in
@@ -144,6 +115,43 @@ class Flight: WaitNode, @unchecked Sendable {
     batch.raise(to: priority)
     if isCancelled { batch.leave() }
   }
+}
+
+extension Flight {
+  /// The decisions about a flight that are made when it is launched.
+  @usableFromInline
+  struct Plan: Sendable {
+    /// The value in memory that the fetch renews.
+    @usableFromInline var previous: Outcome?
+    /// Whether the stored copy is read before the fetch.
+    @usableFromInline var readsFirst = false
+    /// Whether the statistics already include the fetch.
+    @usableFromInline var isCounted = false
+    /// Whether a stored copy is accepted in place of a new value.
+    @usableFromInline var takesStoredCopy = true
+    /// Whether the policy's rule for remembering failures applies to the fetch.
+    var remembersFailure = true
+    /// Whether the tasks of the flight have the task-local values of the task that starts them.
+    @usableFromInline var inheritsTaskLocals = false
+  }
+
+  /// The latest attempt to fetch the value.
+  @usableFromInline
+  struct Attempt: Sendable {
+    /// The time at which it began.
+    @usableFromInline var startTime: Nanoseconds?
+    /// Its start in the order of removals and refreshes, if there is a cacher.
+    @usableFromInline var fetchStart = FetchStart()
+    /// The number of optimistic updates that had succeeded when it began.
+    @usableFromInline var confirmationCount: UInt64 = 0
+    /// The duration of the fetch, with all attempts so far.
+    @usableFromInline var duration = Duration.zero
+  }
+}
+
+extension Flight {
+  /// Whether the result of the fetch is used: not once the flight was cancelled or its outcome is known.
+  @usableFromInline final var isNeeded: Bool { !isCancelled && !isSettled }
 }
 
 // MARK: - Waiting
@@ -175,7 +183,7 @@ extension Flight {
   }
 
   /// Whether there have been callers, and all of them have left.
-  @usableFromInline final var isLeft: Bool {
+  final var isLeft: Bool {
     state.withLock { $0.wasLeft && $0.waiters.count == 0 }
   }
 
@@ -326,7 +334,6 @@ extension Flight {
   /// Marks the fetch as begun, before its closure is called.
   ///
   /// - Returns: Whether the closure can be called: not if the flight was cancelled before.
-  @usableFromInline
   final func beginFetch() -> Bool {
     progress.bitwiseOr(Self.begun, ordering: .relaxed).oldValue & Self.cancelled == 0
   }
@@ -342,7 +349,7 @@ extension Flight {
     _ operation: @escaping @concurrent @Sendable () async -> Void
   ) -> Task<Void, Never> {
     addTask { priority in
-      inheritsTaskLocals
+      plan.inheritsTaskLocals
         ? Task(priority: priority) {
           await WaitScope.local.withValue(nil) { await SerialQueue.outside(operation) }
         } : Task.detached(priority: priority) { await operation() }
@@ -369,7 +376,7 @@ extension Flight {
   }
 
   /// The stored copy that was read and is not new enough to be the answer.
-  @usableFromInline final var readCopy: Outcome? { state.withLock { $0.readCopy } }
+  final var readCopy: Outcome? { state.withLock { $0.readCopy } }
 
   /// Records the stored copy that was read, if any.
   final func note(readCopy copy: Outcome?) {
@@ -387,7 +394,6 @@ extension Flight {
   }
 
   /// Raises the priority of the flight's tasks to that of a caller.
-  @usableFromInline
   final func raise(to priority: TaskPriority) {
     raise(to: PriorityLevel(priority))
   }
@@ -434,7 +440,7 @@ extension Flight {
     task?.cancel()
     for task in others { task.cancel() }
     batch?.leave()
-    return isCounted && former == 0
+    return plan.isCounted && former == 0
   }
 
   /// Marks the outcome as known, before it is stored where any task can see it.
@@ -451,7 +457,7 @@ extension Flight {
   @usableFromInline
   @discardableResult
   final func end(with outcome: Outcome? = nil) -> BulkFlight? {
-    let previous = previous.take()
+    let previous = plan.previous.take()
     // What is taken out is released with no lock held.
     var task: Task<Void, Never>?
     var otherTasks: [Task<Void, Never>] = []
@@ -472,107 +478,5 @@ extension Flight {
     if let outcome { waiting.each { $0.resume(outcome) } }
     withExtendedLifetime((previous, task, otherTasks, readCopy, predecessor)) {}
     return isCancelled ? nil : batch
-  }
-}
-
-/// The flight of one key of a cache.
-@usableFromInline
-final class KeyFlight<Key: Hashable & Sendable>: Flight, @unchecked Sendable {
-  @usableFromInline let key: Key
-
-  @inlinable
-  init(
-    _ key: Key,
-    source: Flight.Source,
-    hash: UInt64,
-    priority: PriorityLevel,
-    hasCaller: Bool = false,
-    predecessor: WaitNode? = nil
-  ) {
-    self.key = key
-    super.init(
-      source: source,
-      hash: hash,
-      priority: priority,
-      hasCaller: hasCaller,
-      predecessor: predecessor
-    )
-  }
-
-  override var label: String? { source?.label(of: key) }
-}
-
-extension Flight {
-  /// Whether the result of the fetch is used: not once the flight was cancelled or its outcome is known.
-  @usableFromInline final var isNeeded: Bool { !isCancelled && !isSettled }
-}
-
-/// A fetch of several keys, each of which has its own flight.
-///
-/// It is cancelled when every flight has ended or been cancelled, and has the highest priority of all flights.
-@usableFromInline
-final class BulkFlight: Flight, @unchecked Sendable {
-  private let flights: [Flight]
-  private let remaining: Atomic<Int>
-  /// The fetch that callers of its keys wait for: another one if it fetches only a part of those keys.
-  @usableFromInline let whole: BulkFlight?
-
-  @usableFromInline
-  init(_ flights: [Flight], partOf whole: BulkFlight? = nil) {
-    self.flights = flights
-    self.whole = whole
-    remaining = Atomic(flights.count)
-    super.init()
-    // When its closure is called.
-    isCounted = true
-    inheritsTaskLocals = whole?.inheritsTaskLocals ?? false
-  }
-
-  override var label: String? {
-    let labels = flights.prefix(3).compactMap(\.label).joined(separator: ", ")
-    return flights.count > 3 ? "\(labels) and \(flights.count - 3) more" : labels
-  }
-
-  override var isSettled: Bool { !flights.contains(where: \.isNeeded) }
-
-  /// Accounts for a flight that was cancelled or has ended.
-  @usableFromInline
-  func leave() {
-    if remaining.subtract(1, ordering: .acquiringAndReleasing).newValue == 0 { cancel() }
-  }
-}
-
-extension Flight {
-  /// The names of a cache and of its keys in errors and events.
-  @usableFromInline
-  final class Source: Sendable {
-    private let id: String?
-    private let type: any Any.Type
-    private let namesKeys: Bool
-    /// Whether a flight waits for others with which it shares a fetch.
-    @usableFromInline let delaysFlights: Bool
-
-    @usableFromInline
-    init(id: String?, type: any Any.Type, namesKeys: Bool, delaysFlights: Bool = false) {
-      self.delaysFlights = delaysFlights
-      self.id = id
-      self.type = type
-      self.namesKeys = namesKeys
-    }
-
-    /// The id of the multiplexer, or the name of its type.
-    ///
-    /// The name of the type is created on demand, because that is slow.
-    var name: String { id ?? "\(type)" }
-
-    /// The name of a key in events.
-    func name<Key>(of key: Key) -> String {
-      namesKeys ? "\(key)" : name
-    }
-
-    /// The name of a key in error messages.
-    func label<Key>(of key: Key) -> String {
-      namesKeys ? "\(name)[\(key)]" : name
-    }
   }
 }

@@ -34,7 +34,7 @@ class Outcome: @unchecked Sendable {
   @usableFromInline final var isStale = false
   /// Whether the value has changed at its origin, so that it serves only as a fallback.
   @exclusivity(unchecked) @safe
-  @usableFromInline final var isOutdated = false
+  final var isOutdated = false
   /// Whether the fetch has confirmed the value instead of bringing a new one.
   @exclusivity(unchecked) @safe
   @usableFromInline final var isRevalidated = false
@@ -58,6 +58,15 @@ class Outcome: @unchecked Sendable {
     self.error = error
   }
 
+  /// Returns an outcome with a value, or throws the error.
+  @usableFromInline
+  final func get() throws -> Outcome {
+    switch kind {
+    case .value, .transient, .restored: return self
+    case .failure, .cancelled: throw error ?? CancellationError()
+    }
+  }
+
   /// Whether the value is new, so that the cacher cannot contain it yet.
   @usableFromInline final var isNew: Bool { kind == .value || kind == .transient }
 
@@ -65,7 +74,6 @@ class Outcome: @unchecked Sendable {
   @usableFromInline final var removesCopy: Bool { kind == .transient && !isOutdated }
 
   /// Returns whether this value can be returned while it is renewed.
-  @usableFromInline
   final func allowsRenewal(within policy: Nanoseconds, at now: Nanoseconds) -> Bool {
     terms.allowsRenewal(within: policy, until: deadline, at: now)
   }

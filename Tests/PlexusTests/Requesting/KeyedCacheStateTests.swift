@@ -24,7 +24,7 @@ import Testing
     func join() throws -> (Flight, WaitPlace) {
       var effects = cache.makeEffects()
       let caller = KeyedCache<Int, Int>.Caller(nil, at: cache.time.now())
-      let admission = cache.admit(7, hash: hash, ticket: .none, caller, &effects)
+      let admission = cache.admit(7, hash: hash, caller, &effects)
       effects.perform(in: cache)
       guard case .waits(let flight, let place) = admission else {
         throw Broken(reason: "There was nothing to wait for")
@@ -81,11 +81,11 @@ import Testing
     let cache = await map.owner.cache
     let ledger = try #require(cache.storage).ledger
     var future = wallClockTime() + .seconds(3600)
-    let isWritten = ledger.admit(&future, "1", ["all"], since: 0)
+    let isWritten = ledger.marks.withLock { $0.adjust(&future, "1", ["all"], since: 0) }
     #expect(isWritten)
     cache.forget(tags: ["all"])
-    let verdicts = [future, future + .nanoseconds(1)].map {
-      ledger.judge("1", ["all"], storedAt: $0)
+    let verdicts = [future, future + .nanoseconds(1)].map { time in
+      ledger.marks.withLock { $0.judge("1", ["all"], storedAt: time) }
     }
     #expect(verdicts == [.cleared, .usable])
   }
@@ -108,7 +108,7 @@ import Testing
     )
     for _ in 0..<10 {
       let hash = cache.hasher.hash(Double.nan)
-      #expect(try await cache.settle(Double.nan, hash: hash, ticket: .none).value == 1)
+      #expect(try await cache.request(Double.nan, hash: hash, ticket: .none).value == 1)
     }
     var count = 0
     cache.shards.withEachLock { count += $0.keys.count }

@@ -7,25 +7,25 @@ import Testing
 struct `Reports that a cache owes to a shared tier` {
   @Test func `a refresh of a key during the report of an earlier one is reported as well`() {
     var debts = SharedDebtsState()
-    debts.outdate(["k", "other"])
-    let paid = debts.owed
-    debts.outdate(["k"])
-    debts.settle(paid)
-    #expect(debts.hasOutdates(of: ["k"]))
-    #expect(!debts.hasOutdates(of: ["other"]))
-    debts.settle(debts.owed)
-    #expect(!debts.hasOutdates(of: ["k"]))
+    debts.outdates.owe(["k", "other"])
+    let paid = debts.outdates.owed
+    debts.outdates.owe(["k"])
+    debts.outdates.pay(paid)
+    #expect(debts.outdates.owes(["k"]))
+    #expect(!debts.outdates.owes(["other"]))
+    debts.outdates.pay(debts.outdates.owed)
+    #expect(!debts.outdates.owes(["k"]))
   }
 
   @Test func `a removal by a tag during the report of an earlier one is reported as well`() {
     var debts = SharedDebtsState()
-    debts.remove(["tag", "other"])
-    let paid = debts.owedTags
-    debts.remove(["tag"])
-    debts.settle(tags: paid)
-    #expect(Set(debts.owedTags.keys) == ["tag"])
-    debts.settle(tags: debts.owedTags)
-    #expect(debts.owedTags.isEmpty)
+    debts.removals.owe(["tag", "other"])
+    let paid = debts.removals.owed
+    debts.removals.owe(["tag"])
+    debts.removals.pay(paid)
+    #expect(Set(debts.removals.owed.keys) == ["tag"])
+    debts.removals.pay(debts.removals.owed)
+    #expect(debts.removals.owed.isEmpty)
   }
 
   @Test func `a value that was not stored is newer than the entries from before its fetch`() {

@@ -51,7 +51,7 @@ final class BatchWindow: Sendable {
   func add(_ flights: [Flight], _ launch: @escaping @Sendable ([Flight]) -> Void) {
     for flight in flights {
       // Created before it is known to be needed, because another caller can fill the batch at any moment.
-      let departure = flight.inheritsTaskLocals ? OneShot<[Flight]>() : nil
+      let departure = flight.plan.inheritsTaskLocals ? OneShot<[Flight]>() : nil
       let (step, old) = state.withLock { state in
         let step = state.batch.add(flight) { $0.isCancelled || $0.isSettled }
         switch step {

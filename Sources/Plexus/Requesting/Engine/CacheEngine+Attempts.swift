@@ -20,15 +20,17 @@ extension CacheEngine {
     _ attempt: @escaping Operations.Fetch
   ) async throws -> Outcome {
     guard flight.beginFetch() else { throw CancellationError() }
-    if !flight.isCounted { operations.countFetch(self, flight, 1) }
+    if !flight.plan.isCounted { countFetch(flight, 1) }
     // A tick of the coarse clock would be too long for the duration of a fetch.
     let start = time.exactNow()
-    defer { flight.duration = .nanoseconds(max(0, time.exactNow().subtractingSaturating(start))) }
+    defer {
+      flight.attempt.duration = .nanoseconds(max(0, time.exactNow().subtractingSaturating(start)))
+    }
     var number = 1
     while true {
-      flight.startTime = time.now()
-      flight.confirmationCount = confirmationCount
-      if let fetchStart = operations.fetchStart { flight.fetchStart = fetchStart() }
+      flight.attempt.startTime = time.now()
+      flight.attempt.confirmationCount = confirmationCount
+      if operations.hasCacher { flight.attempt.fetchStart = fetchStart }
       do {
         guard let timeout = policy.fetchTimeout else { return try await attempt(flight, number) }
         return try await limited(to: timeout, flight, number, attempt)
@@ -110,12 +112,11 @@ extension CacheEngine {
 
 extension CacheEngine {
   /// The number of attempts that continue after their time limit, because they ignore cancellation.
-  @usableFromInline
   final class AbandonedAttempts: Sendable {
     let count = Atomic<Int>(0)
 
     /// The number; an attempt can end before its limit is reported.
-    @usableFromInline var current: Int { max(0, count.load(ordering: .relaxed)) }
+    var current: Int { max(0, count.load(ordering: .relaxed)) }
   }
 }
 

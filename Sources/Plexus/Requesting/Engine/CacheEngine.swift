@@ -5,15 +5,16 @@ internal import Synchronization
 /// The part of a cache that does not depend on the types of its keys and values: launching fetches, attempts,
 /// timeouts, waiting, leaving, and cycle detection.
 ///
-/// ``KeyedCache`` adds the table of keys and values. The engine accesses the table through ``Operations``, closures
-/// that are created once, where both types are known.
+/// ``KeyedCache`` adds the table of keys and values, and the cacher. The engine accesses them through ``Operations`` and
+/// through overrides.
 @usableFromInline
 class CacheEngine: @unchecked Sendable {
-  /// The steps that depend on the types of keys and values.
+  /// The steps of every miss that depend on the types of keys and values: closures, which are specialized where both
+  /// types are known, as overrides are not.
   ///
   /// Each of them is given the cache, so that none keeps it alive.
   @usableFromInline
-  final class Operations: Sendable {
+  struct Operations: Sendable {
     @usableFromInline typealias Fetch =
       @concurrent @Sendable (_ flight: Flight, _ attempt: Int) async throws -> Outcome
 
@@ -21,50 +22,22 @@ class CacheEngine: @unchecked Sendable {
     let fetch: Fetch
     /// Ends a flight, and returns the flights to launch.
     let finish: @Sendable (CacheEngine, Flight, Outcome) -> [Flight]
-    /// Cancels a flight without callers, unless it continues for another reason.
-    let abandon: @Sendable (CacheEngine, Flight) -> Void
-    /// Adds to the number of fetches.
-    let countFetch: @Sendable (CacheEngine, Flight, _ count: Int) -> Void
-    /// Returns a stale value for the callers of a flight after the soft timeout; the flight continues.
-    let softAnswer: @Sendable (CacheEngine, Flight) -> Outcome?
-    /// Reads the stored copy for a flight, if there is a cacher.
-    let readCopy: (@concurrent @Sendable (CacheEngine, Flight) async -> Outcome?)?
-    /// Returns the start of a fetch that begins now, if there is a cacher.
-    let fetchStart: (@Sendable () -> FetchStart)?
-    /// Writes values that have left memory, if there is a cacher.
-    let scheduleWriting: (@Sendable (CacheEngine) -> Void)?
-    /// Writes changes after the delay of the policy, if there is one.
-    let noteChange: (@Sendable (CacheEngine) -> Void)?
     /// Launches several flights as one fetch, if there is a fetch for several keys.
     let launchTogether: (@Sendable (CacheEngine, [Flight]) -> Void)?
-    /// Does the work of a flight with the shared tier, if the cacher is one, and ends it.
-    let fetchShared: (@concurrent @Sendable (CacheEngine, Flight) async -> Void)?
+    /// Whether there is a cacher, so that the work of a flight is ``CacheEngine/fetchWithCacher(_:)``.
+    let hasCacher: Bool
 
     @usableFromInline
     init(
       fetch: @escaping Fetch,
       finish: @escaping @Sendable (CacheEngine, Flight, Outcome) -> [Flight],
-      abandon: @escaping @Sendable (CacheEngine, Flight) -> Void,
-      countFetch: @escaping @Sendable (CacheEngine, Flight, _ count: Int) -> Void,
-      softAnswer: @escaping @Sendable (CacheEngine, Flight) -> Outcome?,
-      readCopy: (@concurrent @Sendable (CacheEngine, Flight) async -> Outcome?)?,
-      fetchStart: (@Sendable () -> FetchStart)?,
-      scheduleWriting: (@Sendable (CacheEngine) -> Void)?,
-      noteChange: (@Sendable (CacheEngine) -> Void)?,
       launchTogether: (@Sendable (CacheEngine, [Flight]) -> Void)?,
-      fetchShared: (@concurrent @Sendable (CacheEngine, Flight) async -> Void)? = nil
+      hasCacher: Bool
     ) {
       self.fetch = fetch
       self.finish = finish
-      self.abandon = abandon
-      self.countFetch = countFetch
-      self.softAnswer = softAnswer
-      self.readCopy = readCopy
-      self.fetchStart = fetchStart
-      self.scheduleWriting = scheduleWriting
-      self.noteChange = noteChange
       self.launchTogether = launchTogether
-      self.fetchShared = fetchShared
+      self.hasCacher = hasCacher
     }
   }
 
@@ -89,7 +62,7 @@ class CacheEngine: @unchecked Sendable {
   private final let lastTicket = Atomic<UInt64>(0)
   private final let confirmations = Atomic<UInt64>(0)
   /// The number of attempts that continue after their time limit.
-  @usableFromInline final let abandoned = AbandonedAttempts()
+  final let abandoned = AbandonedAttempts()
 
   @usableFromInline
   init(
@@ -129,8 +102,7 @@ class CacheEngine: @unchecked Sendable {
   /// Counts an optimistic update that has succeeded.
   ///
   /// - Returns: The number of them so far.
-  @usableFromInline
-  final func noteConfirmation() -> UInt64 {
+  final func countConfirmation() -> UInt64 {
     confirmations.add(1, ordering: .acquiringAndReleasing).newValue
   }
 
@@ -158,8 +130,7 @@ class CacheEngine: @unchecked Sendable {
   }
 
   /// Records that a key has a subscriber.
-  @usableFromInline
-  final func noteSubscriber() {
+  final func recordSubscriber() {
     hasHadSubscribers.store(true, ordering: .relaxed)
   }
 
@@ -204,15 +175,29 @@ class CacheEngine: @unchecked Sendable {
     )
   }
 
-  @usableFromInline
-  final func scheduleWriting() {
-    operations.scheduleWriting?(self)
-  }
+  // MARK: - Steps of the subclass
 
+  /// Cancels a flight that no caller waits for, unless it continues for another reason.
+  func abandon(_ flight: Flight) {}
+
+  /// Adds to the number of fetches.
   @usableFromInline
-  final func noteChange() {
-    operations.noteChange?(self)
-  }
+  func countFetch(_ flight: Flight, _ count: Int) {}
+
+  /// Returns a stale value for the callers of a flight after the soft timeout; the flight continues.
+  func softAnswer(to flight: Flight) -> Outcome? { nil }
+
+  /// The start of a fetch that begins now, as the cacher counts.
+  var fetchStart: FetchStart { FetchStart() }
+
+  /// Does the work of a flight with the cacher, and ends it.
+  func fetchWithCacher(_ flight: Flight) async {}
+
+  /// Writes the values that have left memory, and removes copies.
+  @usableFromInline func scheduleWriting() {}
+
+  /// Writes the changes after the delay of the policy, if there is one.
+  @usableFromInline func scheduleChanges() {}
 }
 
 // MARK: - Waiting
@@ -263,7 +248,7 @@ extension CacheEngine {
   final func leave(_ flight: Flight, _ place: WaitPlace, scope: WaitNode?) {
     let departure = flight.leave(place)
     if departure.hasLeft, let scope { WaitGraph.stopWaiting(scope, for: flight) }
-    if departure.isLast, policy.whenUnobserved == .cancel { operations.abandon(self, flight) }
+    if departure.isLast, policy.whenUnobserved == .cancel { abandon(flight) }
     departure.resume()
   }
 
@@ -289,7 +274,7 @@ extension CacheEngine {
     let answers = SoftAnswers()
     let timer = clock.timer(timeout) { [self] in
       for (index, place) in places.enumerated().reversed() {
-        guard let answer = operations.softAnswer(self, place.flight) else { continue }
+        guard let answer = softAnswer(to: place.flight) else { continue }
         // Set before the caller can observe that it has left.
         answers.set(answer, at: index)
         let departure = place.flight.leave(place.place)
@@ -305,16 +290,6 @@ extension CacheEngine {
   final func refusal(isOwn: Bool, scope: WaitNode?) -> any Error {
     guard isOwn, let label = scope?.label else { return CancellationError() }
     return MultiplexerError.recursiveRequest(chain: [label, label])
-  }
-}
-
-extension Outcome {
-  /// Returns an outcome with a value, or throws the error.
-  final func get() throws -> Outcome {
-    switch kind {
-    case .value, .transient, .restored: return self
-    case .failure, .cancelled: throw error ?? CancellationError()
-    }
   }
 }
 
@@ -352,7 +327,7 @@ extension CacheEngine {
 
   private final func launch(_ flight: Flight) {
     flight.begin()
-    if flight.inheritsTaskLocals {
+    if flight.plan.inheritsTaskLocals {
       flight.start { [self] in await run(flight) }
     } else {
       flight.addTask { priority in
@@ -364,104 +339,20 @@ extension CacheEngine {
   /// Does the work of a flight, and ends it.
   @inline(__always)
   private final func run(_ flight: Flight) async {
-    if let fetchShared = operations.fetchShared { return await fetchShared(self, flight) }
+    if operations.hasCacher { return await fetchWithCacher(flight) }
     let outcome = await outcome(of: flight)
     launch(operations.finish(self, flight, outcome))
   }
 
-  /// Does the work of a flight: the stored copy, the fetch, its timeout and its retries.
+  /// Fetches the value of a flight.
   @inline(__always)
   private final func outcome(of flight: Flight) async -> Outcome {
-    if flight.isCancelled { return Outcome(.cancelled, error: CancellationError()) }
-    var copy: Outcome?
-    if flight.readsFirst {
-      if let fetchStart = operations.fetchStart { flight.fetchStart = fetchStart() }
-      copy = await operations.readCopy?(self, flight)
-      if let copy {
-        if isAnswer(copy, for: flight) { return copy }
-        flight.previous = copy
-        flight.note(readCopy: copy)
-      }
-    }
     do {
       let outcome = try await attempts(of: flight, operations.fetch)
       guard outcome.kind == .failure, let error = outcome.error else { return outcome }
-      return await failure(error, of: flight, copy: copy)
+      return failure(error, of: flight)
     } catch {
-      return await failure(error, of: flight, copy: copy)
+      return failure(error, of: flight)
     }
-  }
-
-  /// Returns whether a stored copy answers a flight, and marks the copy if it does.
-  @usableFromInline
-  final func isAnswer(_ copy: Outcome, for flight: Flight) -> Bool {
-    guard flight.takesStoredCopy, !copy.isOutdated else { return false }
-    let now = time.now()
-    if now >= copy.deadline {
-      guard copy.allowsRenewal(within: staleTime, at: now) else { return false }
-      copy.isStale = true
-    }
-    copy.kind = .restored
-    return true
-  }
-
-  private final func failure(
-    _ error: any Error,
-    of flight: Flight,
-    copy: Outcome?
-  ) async -> Outcome {
-    let grounds = grounds(of: error)
-    var stored = copy
-    if stored == nil, needsFallback(flight, grounds) {
-      stored = await operations.readCopy?(self, flight)
-    }
-    return failure(error, grounds, of: flight, stored: stored, isRead: copy != nil)
-  }
-
-  /// Returns the grounds on which an older value can be the answer instead of an error.
-  final func grounds(of error: any Error) -> ValueTerms.FallbackGrounds {
-    var grounds = ValueTerms.FallbackGrounds()
-    grounds.policyAllows = policy.usesCachedValue(error)
-    grounds.isOriginFailure = (error as? any OriginFailure)?.isOriginFailure ?? true
-    grounds.isDefinitive = !grounds.isOriginFailure && !grounds.policyAllows
-    return grounds
-  }
-
-  /// Returns whether the stored copy has to be read as a fallback for an error.
-  final func needsFallback(_ flight: Flight, _ grounds: ValueTerms.FallbackGrounds) -> Bool {
-    !flight.isCancelled && flight.previous == nil && grounds.policyAllows
-  }
-
-  /// Returns the outcome of a flight whose attempts have failed.
-  ///
-  /// - Parameters:
-  ///   - error: The error of the last attempt.
-  ///   - grounds: The grounds on which an older value can be the answer.
-  ///   - flight: The flight.
-  ///   - stored: The stored copy, if there is one.
-  ///   - isRead: Whether the copy was read before the fetch.
-  /// - Returns: The outcome.
-  final func failure(
-    _ error: any Error,
-    _ grounds: ValueTerms.FallbackGrounds,
-    of flight: Flight,
-    stored: Outcome?,
-    isRead: Bool
-  ) -> Outcome {
-    guard !flight.isCancelled else { return Outcome(.cancelled, error: error) }
-    let outcome = Outcome(.failure, error: error)
-    outcome.failure = Outcome.Failure(
-      grounds: grounds,
-      memory: flight.remembersFailure ? memory(of: error) : 0,
-      previous: isRead ? nil : flight.previous,
-      stored: stored
-    )
-    return outcome
-  }
-
-  /// Returns the time for which a failure is remembered.
-  private final func memory(of error: any Error) -> Nanoseconds {
-    let own = (error as? any LastingFailure)?.lifetime ?? .zero
-    return Nanoseconds(saturating: max(own, policy.failureTimeToLive))
   }
 }

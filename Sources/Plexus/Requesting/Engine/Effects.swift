@@ -46,8 +46,8 @@ struct Effects: ~Copyable, Sendable {
   }
 
   /// Adds an outcome for the callers of a flight.
-  mutating func settle(_ flight: Flight, with outcome: Outcome) {
-    added.settled.append((flight, outcome))
+  mutating func answer(_ flight: Flight, with outcome: Outcome) {
+    added.answered.append((flight, outcome))
   }
 
   /// Adds a flight to cancel.
@@ -86,7 +86,7 @@ struct Effects: ~Copyable, Sendable {
     if rare != nil { performRare(in: engine) }
     if !launched.isEmpty { engine.launch(launched) }
     if callsCacher { engine.scheduleWriting() }
-    if hasChange { engine.noteChange() }
+    if hasChange { engine.scheduleChanges() }
   }
 
   /// Performs the work except for launching flights.
@@ -110,9 +110,9 @@ struct Effects: ~Copyable, Sendable {
     guard let rare else { return }
     for deliver in rare.deliveries { deliver() }
     for tell in rare.events { tell(engine) }
-    for (flight, outcome) in rare.settled { flight.finish(outcome) }
+    for (flight, outcome) in rare.answered { flight.finish(outcome) }
     for flight in rare.cancelled where flight.cancel() {
-      engine.operations.countFetch(engine, flight, -1)
+      engine.countFetch(flight, -1)
     }
   }
 }
@@ -125,7 +125,7 @@ extension Effects {
     /// Events for the listeners of the cache, in order.
     var events: [@Sendable (CacheEngine) -> Void] = []
     /// Flights whose callers get an outcome.
-    var settled: [(flight: Flight, outcome: Outcome)] = []
+    var answered: [(flight: Flight, outcome: Outcome)] = []
     /// Flights to cancel.
     var cancelled: [Flight] = []
     /// Objects that were taken out, to be released.

@@ -33,10 +33,11 @@ extension KeyedCache {
         let flights = [shard[index].state.running, shard[index].state.queued].compactMap { $0 }
         answer(flights, with: value, storedAt: transaction.now, &transaction.effects)
       }
-      shard.put(value, at: index, &arrival, &transaction)
+      arrival.index = index
+      shard.put(value, &arrival, &transaction)
       shard[index].state.store(lifetime, at: transaction.now)
       transaction.effects.tell(of: key) { .stored(key: $0) }
-      complete(index, arrival, &shard, &transaction)
+      complete(arrival, &shard, &transaction)
       return nil
     }
     guard let missing else { return }
@@ -57,7 +58,7 @@ extension KeyedCache {
     outcome.storedAt = storedAt
     for flight in flights {
       if let predecessor = flight.settle() { effects.release(object: predecessor) }
-      effects.settle(flight, with: outcome)
+      effects.answer(flight, with: outcome)
       if policy.whenUnobserved == .cancel { effects.cancel(flight) }
     }
   }
@@ -66,7 +67,7 @@ extension KeyedCache {
   @inlinable
   func refresh(_ key: Key, hash: UInt64) -> RefreshTicket {
     let name = storage?.name(of: key)
-    let time = name.flatMap { noteRefresh(of: $0) }
+    let time = name.flatMap { outdate($0) }
     var live: LiveFetching<Key, Value>?
     let ticket = change(hash, at: .min) { shard, transaction in
       let ticket = drawTicket()
@@ -86,20 +87,32 @@ extension KeyedCache {
   ///
   /// - Returns: The time up to which stored copies are outdated; `nil` if a shared tier records it.
   @usableFromInline
-  func noteRefresh(of name: String) -> Duration? {
-    guard link == nil else {
-      outdateShared([name])
-      return nil
+  func outdate(_ name: String) -> Duration? {
+    guard let shared else { return note([.refreshedKey(name)]) }
+    shared.withDebts { $0.outdates.owe([name]) }
+    sendChanges()
+    return nil
+  }
+
+  /// Records outside of memory that all values have changed at their origin.
+  ///
+  /// - Returns: The time up to which stored copies are outdated; `nil` if a shared tier records it.
+  func outdateAll() -> Duration? {
+    guard let shared else { return storage.flatMap { note([$0.completeRefresh]) } }
+    let names = shared.knownKeys.map(\.name)
+    let now = time.now()
+    shared.withDebts { debts in
+      debts.outdates.owe(names)
+      debts.goAhead(at: now)
     }
-    return storage?.noteRefresh(of: name, in: self)
+    sendChanges()
+    return nil
   }
 
   /// Marks every value as changed at its origin.
-  @inlinable
   func refreshAll() -> RefreshTicket {
     let ticket = drawTicket()
-    if link != nil { outdateAllShared() }
-    let time = link == nil ? storage?.noteCompleteRefresh(in: self) : nil
+    let time = outdateAll()
     var details: [EntryState.Details.Box] = []
     var lives: [LiveFetching<Key, Value>] = []
     shards.withEachLock { shard in
@@ -164,7 +177,7 @@ extension KeyedCache {
         shard.extras?.pendingWrites?.remove(key, hash: hash, name: name, &transaction.effects)
       }
       transaction.effects.tell(of: key) { .removed(key: $0, cause: .cleared) }
-      shard.noteCleared(key, hash, isSignedOut: isSignedOut, &transaction.effects)
+      shard.notifyCleared(key, hash, isSignedOut: isSignedOut, &transaction.effects)
     }
   }
 
@@ -182,25 +195,23 @@ extension KeyedCache {
   /// Removes all values and all stored copies, and detaches all flights.
   ///
   /// - Throws: The error because of which copies can remain.
-  @inlinable
   func clear() async throws {
     invalidate()
     if storage != nil { try await removeStored(named: nil) }
   }
 
   /// Removes all values and detaches all flights.
-  @inlinable
+  @usableFromInline
   func invalidate() {
     invalidateAll(pauses: 0)
   }
 
   /// Removes all values, and stores no result of work that starts before ``resume()``.
-  @inlinable
+  @usableFromInline
   func pause() {
     invalidateAll(pauses: 1)
   }
 
-  @inlinable
   func invalidateAll(pauses: Int) {
     var effects = makeEffects()
     var removed: [ContiguousArray<Shard<Key, Value>.Table.Entry>] = []
@@ -215,7 +226,7 @@ extension KeyedCache {
       }
       removed.append(shard.removeAll())
       shard.extras?.pendingWrites?.removeAll(&effects)
-      if shard.hasLives { shard.noteAllCleared(isSignedOut: pauses > 0, &effects) }
+      if shard.hasLives { shard.notifyAllCleared(isSignedOut: pauses > 0, &effects) }
     }
     for entry in removed.joined() { invalidate(entry.element.state, &effects) }
     effects.perform(in: self)
@@ -229,7 +240,7 @@ extension KeyedCache {
   }
 
   /// Removes all values from memory; flights continue.
-  @inlinable
+  @usableFromInline
   func clearMemory() {
     var effects = makeEffects()
     shards.withEachLock { shard in
@@ -243,14 +254,13 @@ extension KeyedCache {
       }
       if changed != nil { shard.sweepEdits(&effects) }
       if changed != nil || !old.isEmpty { effects.release((changed, old)) }
-      if shard.hasLives { shard.noteAllCleared(isSignedOut: false, &effects) }
+      if shard.hasLives { shard.notifyAllCleared(isSignedOut: false, &effects) }
     }
     effects.perform(in: self)
     tell(.removed(key: nil, cause: .memoryCleared))
   }
 
   /// Removes the value of a key from memory; its flight continues.
-  @usableFromInline
   func clearMemory(_ key: Key, hash: UInt64) {
     var effects = makeEffects()
     shards.withLock(hash: hash) { shard in
@@ -265,13 +275,12 @@ extension KeyedCache {
       clearMemory(of: old, edits, tags: tags, limit: limit, &shard, &effects)
       shard.sweepEdits(&effects)
       effects.release((edits, old))
-      shard.noteCleared(key, hash, &effects)
+      shard.notifyCleared(key, hash, &effects)
     }
     effects.perform(in: self)
   }
 
   /// Completes the removal of an entry from memory: its value is written, and its flight stays.
-  @inlinable
   func clearMemory(
     of entry: Shard<Key, Value>.Table.Entry,
     _ edits: KeyTable<Key, Shard<Key, Value>.Edits>?,

@@ -1,4 +1,4 @@
-// `unsafeDowncast` as in `KeyedCache`. The closures are created where the types are known, so that a fetch needs no
+// The closures are created where the types are known, so that a fetch needs no
 // look-up of types; each sets the flight as the task-local value by which a request of its own key is detected.
 
 extension KeyedCache {
@@ -8,7 +8,7 @@ extension KeyedCache {
     _ onKeyFetch: @escaping @concurrent @Sendable (Key) async throws -> Value
   ) -> Operations.Fetch {
     { flight, _ in
-      let key = unsafe unsafeDowncast(flight, to: KeyFlight<Key>.self).key
+      let key = key(of: flight)
       return ValueOutcome(
         try await WaitScope.local.withValue(flight) { try await onKeyFetch(key) }
       )
@@ -22,10 +22,8 @@ extension KeyedCache {
       @escaping @concurrent @Sendable (Key, FetchContext<Value>) async throws -> FetchResult<Value>
   ) -> Operations.Fetch {
     { flight, attempt in
-      let key = unsafe unsafeDowncast(flight, to: KeyFlight<Key>.self).key
-      let previous = flight.previous.map { previous in
-        unsafe unsafeDowncast(previous, to: ValueOutcome<Value>.self)
-      }
+      let key = key(of: flight)
+      let previous = flight.plan.previous.map(valued)
       let context = FetchContext(
         previousValue: previous?.value,
         validator: previous?.validator,
@@ -42,19 +40,26 @@ extension KeyedCache {
   @inlinable
   static func fetch(together onFetch: @escaping BulkFetch) -> Operations.Fetch {
     { flight, _ in
-      let key = unsafe unsafeDowncast(flight, to: KeyFlight<Key>.self).key
-      let previous = flight.previous.map { previous in
-        unsafe unsafeDowncast(previous, to: ValueOutcome<Value>.self)
-      }
+      let key = key(of: flight)
       let values = try await WaitScope.local.withValue(flight) { try await onFetch([key]) }
-      // As in a fetch of several keys, an error of the key is an answer, and no reason for another attempt.
-      do {
-        if let outcome = try values.outcome(of: key, renewing: previous) { return outcome }
-        return Outcome(.failure, error: MultiplexerError.missingKey("\(key)"))
-      } catch {
-        return Outcome(.failure, error: error)
-      }
+      return outcome(of: flight, in: values)
     }
+  }
+
+  /// Returns the outcome of one key of a fetch of several: an error of the key is an answer, and no reason for another
+  /// attempt.
+  @inlinable
+  static func outcome(of flight: Flight, in values: BulkValues<Key, Value>) -> Outcome {
+    let key = key(of: flight)
+    do {
+      let previous = flight.plan.previous.map(valued)
+      if let outcome = try values.outcome(of: key, renewing: previous) { return outcome }
+    } catch {
+      return Outcome(.failure, error: error)
+    }
+    // The key can be left out if no caller needs its value.
+    guard flight.isNeeded else { return Outcome(.cancelled, error: CancellationError()) }
+    return Outcome(.failure, error: MultiplexerError.missingKey("\(key)"))
   }
 }
 

@@ -20,16 +20,17 @@ extension KeyedCache {
     let now = time.now()
     if outcome.isNew {
       // A value is as old as the start of its fetch.
-      outcome.storedAt = flight.startTime ?? now
+      outcome.storedAt = flight.attempt.startTime ?? now
     } else if outcome.kind == .restored {
       outcome.source = .cacher
     }
     var arrival = arrival(of: outcome, flight, below: stack)
     var transaction = Transaction(makeEffects(), at: now)
     transaction.isBulk = isBulk
+    transaction.countsFailure = countsFailure
     var missing: DraftStack<Value>?
     let answer = shards.withLock(hash: flight.hash) { shard -> Outcome in
-      if stack == nil { count(outcome, of: flight, countsFailure, &shard, &transaction) }
+      if stack == nil { count(outcome, of: flight, &shard, &transaction) }
       guard let index = shard.keys.index(of: key(of: flight), hash: flight.hash),
         shard[index].state.running === flight
       else { return outcome }
@@ -39,7 +40,8 @@ extension KeyedCache {
       }
       // Only a failure can have another answer than its outcome.
       let answer = outcome.kind == .failure ? self.answer(outcome, shard, index, at: now) : outcome
-      apply(outcome, at: index, &arrival, &shard, &transaction)
+      arrival.index = index
+      apply(outcome, &arrival, &shard, &transaction)
       return answer
     }
     if let missing, let value = candidate(of: outcome) {
@@ -53,7 +55,7 @@ extension KeyedCache {
       )
     }
     let launched = transaction.performWithoutLaunching(in: self)
-    if link != nil { endWatch(of: flight) }
+    if shared != nil { endWatch(of: flight) }
     // The batch last, because it can cancel the task that this runs in.
     flight.end(with: answer)?.leave()
     return launched
@@ -66,14 +68,14 @@ extension KeyedCache {
     _ flight: Flight,
     below stack: DraftStack<Value>?
   ) -> Arrival {
-    let isStored = outcome.isNew && (link == nil || outcome.removesCopy)
+    let isStored = outcome.isNew && (shared == nil || outcome.removesCopy)
     var arrival = Arrival(
-      outcome.isNew ? .fetched(after: flight.confirmationCount) : .restored,
+      outcome.isNew ? .fetched(after: flight.attempt.confirmationCount) : .restored,
       below: stack,
       cost: stack?.base?.cost ?? cost(of: outcome),
       name: isStored ? storage?.name(of: key(of: flight)) : nil
     )
-    arrival.start = flight.fetchStart
+    arrival.start = flight.attempt.fetchStart
     return arrival
   }
 
@@ -118,7 +120,6 @@ extension KeyedCache {
   func count(
     _ outcome: Outcome,
     of flight: Flight,
-    _ countsFailure: Bool,
     _ shard: inout Shard<Key, Value>,
     _ transaction: inout Transaction
   ) {
@@ -129,7 +130,7 @@ extension KeyedCache {
     case .restored:
       shard.statistics.restorations &+= 1
     case .failure:
-      if countsFailure { shard.statistics.failures &+= 1 }
+      if transaction.countsFailure { shard.statistics.failures &+= 1 }
     case .cancelled:
       break
     }
@@ -139,7 +140,7 @@ extension KeyedCache {
   @usableFromInline
   @inline(never)
   func tell(_ outcome: Outcome, of flight: Flight, _ effects: inout Effects) {
-    let (key, duration) = (key(of: flight), flight.duration)
+    let (key, duration) = (key(of: flight), flight.attempt.duration)
     switch outcome.kind {
     case .value, .transient:
       let result: CacheEvent.FetchOutcome =
@@ -181,64 +182,80 @@ extension KeyedCache {
     return answer
   }
 
-  /// Applies the outcome of a flight to the entry of its key.
+  /// Applies the outcome of a flight to the entry of its key, and does what follows.
   @inlinable
   func apply(
     _ outcome: Outcome,
-    at index: Int,
     _ arrival: inout Arrival,
     _ shard: inout Shard<Key, Value>,
     _ transaction: inout Transaction
   ) {
+    let index = arrival.index
     arrival.isNewest = shard[index].state.queued == nil
     if !arrival.isNewest, isQueuedFlightLeft(index, shard) { shard[index].state.dequeue() }
-    var hasArrived = true
+    let hasArrived = replaceValue(with: outcome, &arrival, &shard, &transaction)
+    if shard.hasEdits {
+      if arrival.changesBase { shard[index].state.removeValidator() }
+      shard.endFetch(index, &transaction.effects)
+    }
+    if outcome.kind == .transient {
+      pass(outcome, arrival, &shard, &transaction)
+    } else if arrival.next != nil, shard.hasHubs {
+      let entry = shard.keys.entries[index]
+      shard.publish(shard.restingState(index), entry.key, entry.hash, &transaction.effects)
+    }
+    if hasArrived {
+      complete(arrival, &shard, &transaction)
+    } else {
+      end(index, next: arrival.next, &shard, &transaction)
+    }
+    if outcome.kind == .failure { shard.noteFailure(at: transaction.now, &transaction.effects) }
+  }
+
+  /// Changes the value and the state of an entry by the outcome of its flight.
+  ///
+  /// - Returns: Whether there is a new value.
+  @inlinable
+  @inline(__always)
+  func replaceValue(
+    with outcome: Outcome,
+    _ arrival: inout Arrival,
+    _ shard: inout Shard<Key, Value>,
+    _ transaction: inout Transaction
+  ) -> Bool {
+    let index = arrival.index
     switch outcome.kind {
     case .value:
-      shard.put(valued(outcome).value, at: index, &arrival, &transaction)
+      shard.put(valued(outcome).value, &arrival, &transaction)
       arrival.next = shard[index].state.succeed(
         validator: outcome.validator,
         lifetime: lifetime(outcome.terms),
         storedAt: outcome.storedAt,
         at: transaction.now
       )
+      return true
     case .restored:
       let priority = shard[index].state.running?.priority ?? .none
-      shard.put(valued(outcome).value, at: index, &arrival, &transaction)
+      shard.put(valued(outcome).value, &arrival, &transaction)
       arrival.next = shard[index].state.restore(outcome)
       if arrival.next == nil, outcome.isStale {
         let renewal = shard.makeFlight(index, source: source, priority: priority)
         shard[index].state.begin(renewal, inBackground: true)
         arrival.next = renewal
       }
+      return true
     case .transient:
-      hasArrived = false
-      shard.put(nil, at: index, &arrival, &transaction)
+      shard.put(nil, &arrival, &transaction)
       shard.extras?.eviction?.discard(index)
       arrival.next = shard[index].state.pass()
+      return false
     case .failure:
-      hasArrived = fail(outcome, at: index, &arrival, &shard, &transaction)
+      return fail(outcome, &arrival, &shard, &transaction)
     case .cancelled:
-      hasArrived = false
       transaction.details = shard[index].state.box
       arrival.next = shard[index].state.giveUp(hasValue: shard.hasValue(index))
+      return false
     }
-    if shard.hasEdits {
-      if arrival.changesBase { shard[index].state.removeValidator() }
-      shard.endFetch(index, &transaction.effects)
-    }
-    if outcome.kind == .transient {
-      pass(outcome, at: index, arrival, &shard, &transaction)
-    } else if arrival.next != nil, shard.hasHubs {
-      let entry = shard.keys.entries[index]
-      shard.publish(shard.restingState(index), entry.key, entry.hash, &transaction.effects)
-    }
-    if hasArrived {
-      complete(index, arrival, &shard, &transaction)
-    } else {
-      end(index, next: arrival.next, &shard, &transaction)
-    }
-    if outcome.kind == .failure { shard.noteFailure(at: transaction.now, &transaction.effects) }
   }
 
   /// Ends the flight of an entry that has failed; a stored copy can take the place of a missing value.
@@ -248,11 +265,11 @@ extension KeyedCache {
   @inline(never)
   func fail(
     _ outcome: Outcome,
-    at index: Int,
     _ arrival: inout Arrival,
     _ shard: inout Shard<Key, Value>,
     _ transaction: inout Transaction
   ) -> Bool {
+    let index = arrival.index
     transaction.details = shard[index].state.box
     guard let failure = outcome.failure, let error = outcome.error else { return false }
     var hasArrived = false
@@ -261,7 +278,7 @@ extension KeyedCache {
     {
       hasArrived = true
       arrival.isUsed = false
-      shard.put(valued(stored).value, at: index, &arrival, &transaction)
+      shard.put(valued(stored).value, &arrival, &transaction)
       shard[index].state.fallBack(to: stored, at: transaction.now)
       shard.statistics.restorations &+= 1
       transaction.effects.tell(of: shard.keys.entries[index].key) { .restored(key: $0) }
@@ -281,12 +298,11 @@ extension KeyedCache {
   @inline(never)
   func pass(
     _ outcome: Outcome,
-    at index: Int,
     _ arrival: borrowing Arrival,
     _ shard: inout Shard<Key, Value>,
     _ transaction: inout Transaction
   ) {
-    let entry = shard.keys.entries[index]
+    let entry = shard.keys.entries[arrival.index]
     if transaction.value != nil {
       transaction.effects.tell(of: entry.key) { .removed(key: $0, cause: .transient) }
     }

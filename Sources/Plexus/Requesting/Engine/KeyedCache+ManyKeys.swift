@@ -1,13 +1,13 @@
 extension KeyedCache {
   /// The number of keys with a value.
-  @inlinable var count: Int {
+  var count: Int {
     var count = 0
     shards.withEachLock { count += $0.valueCount }
     return count
   }
 
   /// The keys with a value, in no particular order.
-  @inlinable var keys: [Key] {
+  var keys: [Key] {
     var keys: [Key] = []
     shards.withEachLock { shard in
       keys.reserveCapacity(keys.count + shard.valueCount)
@@ -17,7 +17,6 @@ extension KeyedCache {
   }
 
   /// Returns the keys with a value or a fetch that satisfy a condition, which is not called under a lock.
-  @inlinable
   func knownKeys(where isWanted: (Key) -> Bool) -> [Key] {
     var keys: [Key] = []
     shards.withEachLock { shard in
@@ -27,23 +26,21 @@ extension KeyedCache {
   }
 
   /// Fetches in the background the values of keys that are neither fresh nor in flight.
-  @inlinable
   func prefetch(_ keys: some Sequence<Key>) {
     var effects = makeEffects()
-    let caller = Caller(nil, isBulk: bulkFetch != nil, at: time.now())
+    let caller = Caller(nil, isBulk: bulkFetch != nil, at: time.now()).inBackground
     for key in keys { prefetch(key, hash: hasher.hash(key), caller, &effects) }
     effects.perform(in: self)
   }
 
   /// Fetches the value of a key in the background, if it is neither fresh nor in flight.
-  @inlinable
   func prefetch(_ key: Key, hash: UInt64) {
     var effects = makeEffects()
-    prefetch(key, hash: hash, Caller(nil, isBulk: bulkFetch != nil, at: time.now()), &effects)
+    let caller = Caller(nil, isBulk: bulkFetch != nil, at: time.now()).inBackground
+    prefetch(key, hash: hash, caller, &effects)
     effects.perform(in: self)
   }
 
-  @inlinable
   func prefetch(_ key: Key, hash: UInt64, _ caller: Caller, _ effects: inout Effects) {
     let now = caller.now
     let tags = tagging?(key)
@@ -57,8 +54,8 @@ extension KeyedCache {
         refreshAhead: refreshAhead
       ) {
       case .begins, .expiring, .stale(renews: true):
-        let flight = begin(&shard, index, caller, .none, inBackground: true, &effects)
-        flight.remembersFailure = false
+        let flight = begin(index, caller, &shard, &effects)
+        flight.plan.remembersFailure = false
       case .fresh, .stale(renews: false), .failure, .waits, .refused:
         shard.removeIfEmpty(index, &effects)
       }
@@ -66,7 +63,6 @@ extension KeyedCache {
   }
 
   /// Marks the values of some keys as changed at their origin.
-  @inlinable
   func refresh(_ keys: some Sequence<Key>) -> RefreshTicket {
     var ticket: RefreshTicket?
     for key in keys { ticket = refresh(key, hash: hasher.hash(key)) }
@@ -75,7 +71,6 @@ extension KeyedCache {
   }
 
   /// Marks the values of the known keys that satisfy a condition as changed at their origin.
-  @inlinable
   func refresh(where isWanted: (Key) -> Bool) -> RefreshTicket {
     refresh(knownKeys(where: isWanted))
   }
@@ -83,7 +78,6 @@ extension KeyedCache {
   /// Removes some keys and their stored copies, and detaches their flights.
   ///
   /// - Throws: The error because of which copies can remain.
-  @inlinable
   func clear(_ keys: some Sequence<Key> & Sendable) async throws {
     var names: Set<String> = []
     for key in keys {
@@ -97,7 +91,6 @@ extension KeyedCache {
   /// Removes the known keys that satisfy a condition, and their stored copies.
   ///
   /// - Throws: The error because of which copies can remain.
-  @inlinable
   func clear(where isWanted: (Key) -> Bool) async throws {
     try await clear(knownKeys(where: isWanted))
   }

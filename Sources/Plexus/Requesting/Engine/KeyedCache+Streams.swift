@@ -5,13 +5,12 @@ extension KeyedCache {
   /// critical section.
   ///
   /// The hub stays while it has subscribers.
-  @inlinable
   func withHub<Result>(
     of key: Key,
     hash: UInt64,
     _ body: (BroadcastHub<LoadState<Value>>, [LoadState<Value>]) -> Result
   ) -> Result {
-    noteSubscriber()
+    recordSubscriber()
     return shards.withLock(hash: hash) { shard in
       let state = shard.keys.index(of: key, hash: hash).map { shard.loadState($0) } ?? .unknown
       if let hub = shard.hub(of: key, hash: hash) { return body(hub, [state]) }
@@ -24,7 +23,6 @@ extension KeyedCache {
   }
 
   /// Returns the state that a new subscriber of a key gets first.
-  @usableFromInline
   func loadState(of key: Key, hash: UInt64) -> LoadState<Value> {
     shards.withLock(hash: hash) { shard in
       shard.keys.index(of: key, hash: hash).map { shard.loadState($0) } ?? .unknown
@@ -53,7 +51,6 @@ extension KeyedCache {
   }
 
   /// Removes the hub of a key without subscribers, unless a new one has been registered since.
-  @inlinable
   func removeHub(of key: Key, hash: UInt64) {
     let removed = shards.withLock(hash: hash) { shard in
       guard let extras = shard.extras else {
@@ -73,7 +70,7 @@ extension KeyedCache {
 
 extension BroadcastHub {
   /// Whether no subscriber is registered.
-  @usableFromInline var hasNoSubscribers: Bool {
+  var hasNoSubscribers: Bool {
     state.withLock { $0.subscriberCount == 0 }
   }
 }

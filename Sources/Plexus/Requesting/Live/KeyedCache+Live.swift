@@ -101,7 +101,9 @@ extension KeyedCache {
     hash: UInt64,
     for fetch: LiveState.Fetch
   ) -> (flight: Flight, place: WaitPlace)? {
-    let caller = Caller(nil, at: time.now())
+    // Only a stored copy is too old. The value is not marked as outdated, because the fetch can fail.
+    let ticket = fetch.isFresh ? drawTicket() : .none
+    let caller = Caller(nil, ticket: ticket, at: time.now())
     let tags = tagging?(key)
     var effects = makeEffects()
     let joined = shards.withLock(hash: hash) { shard -> (flight: Flight, place: WaitPlace)? in
@@ -109,10 +111,7 @@ extension KeyedCache {
       if let running = shard[index].state.running { return (running, running.join()) }
       if !fetch.isFresh, shard[index].state.isFresh(at: caller.now) { return nil }
       if fetch.acceptsFailure, shard[index].state.remembersFailure(at: caller.now) { return nil }
-      // Only a stored copy is too old. The value is not marked as outdated, because the fetch can fail.
-      let ticket = fetch.isFresh ? drawTicket() : .none
-      let flight = begin(&shard, index, caller, ticket, inBackground: false, &effects)
-      return (flight, .first)
+      return (begin(index, caller, &shard, &effects), .first)
     }
     effects.perform(in: self)
     return joined

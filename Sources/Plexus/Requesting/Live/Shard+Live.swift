@@ -7,7 +7,7 @@ extension Shard {
   }
 
   /// The objects that keep keys up to date.
-  @usableFromInline var allLives: [LiveFetching<Key, Value>] {
+  var allLives: [LiveFetching<Key, Value>] {
     extras?.lives.entries.map { $0.element } ?? []
   }
 
@@ -20,7 +20,7 @@ extension Shard {
   /// Notifies the live subscriptions of a key of a new state.
   @usableFromInline
   @inline(never)
-  func noteLive(_ key: Key, _ hash: UInt64, _ effects: inout Effects) {
+  func notifyLive(_ key: Key, _ hash: UInt64, _ effects: inout Effects) {
     guard let live = live(key, hash) else { return }
     effects.deliver { live.note() }
   }
@@ -33,8 +33,12 @@ extension Shard {
   ///   - isSignedOut: Whether nothing is fetched until the value is requested.
   ///   - effects: The effects to be performed later.
   @inlinable
-  func noteCleared(_ key: Key, _ hash: UInt64, isSignedOut: Bool = false, _ effects: inout Effects)
-  {
+  func notifyCleared(
+    _ key: Key,
+    _ hash: UInt64,
+    isSignedOut: Bool = false,
+    _ effects: inout Effects
+  ) {
     guard let live = live(key, hash) else { return }
     effects.deliver { live.clear(isSignedOut: isSignedOut) }
   }
@@ -44,9 +48,8 @@ extension Shard {
   /// - Parameters:
   ///   - isSignedOut: Whether nothing is fetched until a value is requested.
   ///   - effects: The effects to be performed later.
-  @usableFromInline
   @inline(never)
-  func noteAllCleared(isSignedOut: Bool, _ effects: inout Effects) {
+  func notifyAllCleared(isSignedOut: Bool, _ effects: inout Effects) {
     for live in allLives {
       effects.deliver { live.clear(isSignedOut: isSignedOut) }
     }

@@ -44,7 +44,6 @@ struct EntryState: Sendable {
   }
 
   /// Returns whether a key in this state and without a value is equivalent to a new one.
-  @usableFromInline
   func isForgettable(at now: Nanoseconds) -> Bool {
     isAtRest && now >= (failure?.until ?? .min)
   }
@@ -61,7 +60,7 @@ struct EntryState: Sendable {
   }
 
   /// Whether a flight is running whose fetch has begun.
-  @usableFromInline var isFetching: Bool {
+  var isFetching: Bool {
     switch box {
     case .empty, .waiting: false
     case .running: true
@@ -211,14 +210,13 @@ extension EntryState {
   }
 
   /// Whether the running flight continues without callers.
-  @usableFromInline var isInBackground: Bool {
+  var isInBackground: Bool {
     if case .full(let details) = box { details.running?.isInBackground == true } else { false }
   }
 
   /// Marks the fetch of the running flight as begun, some time after the flight was launched.
   ///
   /// Until then the flight serves new refreshes.
-  @usableFromInline
   mutating func depart() {
     switch box {
     case .empty, .running: break
@@ -234,7 +232,6 @@ extension EntryState {
   }
 
   /// Lets the running flight continue without callers, after the soft timeout has answered one.
-  @usableFromInline
   mutating func keepRunning() {
     if details.running != nil { details.running?.isInBackground = true }
   }
@@ -333,7 +330,6 @@ extension EntryState {
   ///
   /// A refresh that was not served yet is still to be served: a change of an outdated value is outdated, too.
   /// The validator is removed, because it belongs to the value that the origin sent.
-  @usableFromInline
   mutating func update() {
     if case .empty = box { return }
     let details = details
@@ -350,7 +346,6 @@ extension EntryState {
   }
 
   /// Lets requests wait for the running flight, as after a refresh that it serves.
-  @usableFromInline
   mutating func awaitRenewal(at now: Nanoseconds) {
     guard now < deadline else { return }
     details.ownDeadline = ownDeadline
@@ -364,7 +359,6 @@ extension EntryState {
   }
 
   /// Removes the state of the value, because memory is cleared; the running flight continues.
-  @usableFromInline
   mutating func clearMemory() {
     dropValue()
     if details.running != nil { details.running?.allowsPrevious = false }

@@ -5,16 +5,16 @@
 @usableFromInline
 struct IdleTimes: Hashable, Sendable {
   /// The time for which a value is fresh after its last use.
-  @usableFromInline let timeToIdle: Nanoseconds
-  @usableFromInline var lastUses: ContiguousArray<Nanoseconds> = []
+  private let timeToIdle: Nanoseconds
+  private var lastUses: ContiguousArray<Nanoseconds> = []
 
-  @inlinable
+  @usableFromInline
   init(timeToIdle: Nanoseconds) {
     self.timeToIdle = timeToIdle
   }
 
   /// Returns the time at which a value becomes idle.
-  @inlinable
+  @usableFromInline
   func deadline(of index: Int) -> Nanoseconds {
     lastUses[index].addingSaturating(timeToIdle)
   }
@@ -22,7 +22,7 @@ struct IdleTimes: Hashable, Sendable {
   /// Records a use, unless the value is idle already.
   ///
   /// - Returns: Whether it was used in time.
-  @inlinable
+  @usableFromInline
   mutating func use(_ index: Int, at now: Nanoseconds) -> Bool {
     guard now < deadline(of: index) else { return false }
     lastUses[index] = now
@@ -30,7 +30,7 @@ struct IdleTimes: Hashable, Sendable {
   }
 
   /// Records that an entry has got a value.
-  @inlinable
+  @usableFromInline
   mutating func renew(_ index: Int, at now: Nanoseconds) {
     lastUses[index] = now
   }
@@ -38,20 +38,20 @@ struct IdleTimes: Hashable, Sendable {
   // MARK: - Following the table
 
   /// Adds the time of a new last entry, without a value.
-  @inlinable
+  @usableFromInline
   mutating func append() {
     lastUses.append(.min)
   }
 
   /// Removes the time of an entry; the last one takes its index.
-  @inlinable
+  @usableFromInline
   mutating func remove(at index: Int) {
     lastUses.swapAt(index, lastUses.count - 1)
     lastUses.removeLast()
   }
 
   /// Removes all times.
-  @inlinable
+  @usableFromInline
   mutating func removeAll() {
     lastUses = []
   }

@@ -7,6 +7,8 @@ extension Shard {
     @usableFromInline let now: Nanoseconds
     /// Whether flights are launched together with others.
     @usableFromInline var isBulk = false
+    /// Whether a failure counts; that of a fetch of several keys counts once.
+    @usableFromInline var countsFailure = true
     /// The value that was replaced or removed, and the details of its state.
     @usableFromInline var value: Value?
     @usableFromInline var details: EntryState.Details.Box?
@@ -60,6 +62,8 @@ extension Shard {
     @usableFromInline var start: FetchStart?
     /// Whether the confirmed value has become another one than that which has arrived.
     @usableFromInline var changesBase = false
+    /// The index of the entry.
+    @usableFromInline var index = 0
     /// Whether no refresh is to be served.
     @usableFromInline var isNewest = true
     /// Whether the time to idle begins again.
@@ -82,19 +86,18 @@ extension Shard {
   }
 
   /// Replaces the value of an entry, below the drafts of its key; its state is changed next, and then
-  /// ``KeyedCache/complete(_:_:_:_:)`` does what follows.
+  /// ``KeyedCache/complete(_:_:_:)`` does what follows.
   @inlinable
   @inline(__always)
   mutating func put(
     _ value: Value?,
-    at index: Int,
     _ arrival: inout Arrival,
     _ transaction: inout Transaction
   ) {
-    transaction.details = keys.entries[index].element.state.box
-    transaction.value = setValue(value, at: index)
+    transaction.details = keys.entries[arrival.index].element.state.box
+    transaction.value = setValue(value, at: arrival.index)
     if value != nil, hasEdits, let way = arrival.way {
-      putBelowDrafts(index, way, &arrival, &transaction.effects)
+      putBelowDrafts(way, &arrival, &transaction.effects)
     }
   }
 
@@ -102,10 +105,10 @@ extension Shard {
   ///
   /// Indices are invalid after this call.
   @inlinable
-  mutating func keep(_ index: Int, _ arrival: borrowing Arrival, _ transaction: inout Transaction) {
-    if arrival.isUsed { extras?.idleTimes?.renew(index, at: transaction.now) }
-    noteUnwritten(index, arrival, &transaction.effects)
-    keep(index, cost: arrival.cost, &transaction)
+  mutating func keep(_ arrival: borrowing Arrival, _ transaction: inout Transaction) {
+    if arrival.isUsed { extras?.idleTimes?.renew(arrival.index, at: transaction.now) }
+    recordUnwritten(arrival, &transaction.effects)
+    keep(arrival.index, cost: arrival.cost, &transaction)
   }
 }
 
@@ -133,13 +136,12 @@ extension KeyedCache {
   @inlinable
   @inline(__always)
   func complete(
-    _ index: Int,
     _ arrival: borrowing Arrival,
     _ shard: inout Shard<Key, Value>,
     _ transaction: inout Transaction
   ) {
-    end(index, next: arrival.next, &shard, &transaction)
-    if shard.extras != nil { shard.keep(index, arrival, &transaction) }
+    end(arrival.index, next: arrival.next, &shard, &transaction)
+    if shard.extras != nil { shard.keep(arrival, &transaction) }
     guard let staleTimeToLive, transaction.value == nil else { return }
     shard.sweepStaleValues(
       at: transaction.now,

@@ -154,12 +154,7 @@ struct Shard<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     hash: UInt64,
     tags: [CacheTag]?
   ) -> Int {
-    if let extras {
-      extras.eviction?.append()
-      if let tags { extras.tagIndex?.insert(key, hash: hash, tags: tags) }
-      extras.idleTimes?.append()
-      extras.pendingWrites?.append()
-    }
+    extras?.insert(key, hash: hash, tags: tags)
     return keys.insert(entry, for: key, hash: hash)
   }
 
@@ -168,28 +163,17 @@ struct Shard<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   mutating func remove(at index: Int) -> Table.Entry {
     if hasValue(index) {
       valueCount &-= 1
-      if hasEdits { noteRemoval(of: index) }
+      if hasEdits { releaseEdits(of: index) }
     }
-    if let extras {
-      extras.eviction?.remove(at: index)
-      extras.tagIndex?.remove(keys.entries[index].key, hash: keys.entries[index].hash)
-      extras.idleTimes?.remove(at: index)
-      extras.pendingWrites?.remove(at: index)
-    }
+    extras?.remove(at: index, keys.entries[index].key, hash: keys.entries[index].hash)
     return keys.remove(at: index)
   }
 
   /// Removes all keys.
-  @inlinable
   mutating func removeAll() -> ContiguousArray<Table.Entry> {
     valueCount = 0
     if hasEdits { changeEdits { $0.removeValue() } }
-    if let extras {
-      extras.eviction?.removeAll()
-      if extras.tagIndex != nil { extras.tagIndex = TagIndex() }
-      extras.idleTimes?.removeAll()
-      extras.pendingWrites?.removeAllStarts()
-    }
+    extras?.removeAll()
     return keys.removeAll()
   }
 
@@ -208,7 +192,7 @@ struct Shard<Key: Hashable & Sendable, Value: Sendable>: Sendable {
 
   /// Replaces or removes the value at an index.
   ///
-  /// A new value goes below the drafts of its key by ``putBelowDrafts(_:_:_:_:_:)``.
+  /// A new value goes below the drafts of its key by ``putBelowDrafts(_:_:_:)``.
   ///
   /// - Parameters:
   ///   - value: The value.
@@ -218,7 +202,7 @@ struct Shard<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   @inline(__always)
   mutating func setValue(_ value: Value?, at index: Int) -> Value? {
     valueCount &+= (value == nil ? 0 : 1) &- (hasValue(index) ? 1 : 0)
-    if value == nil, hasEdits { noteRemoval(of: index) }
+    if value == nil, hasEdits { releaseEdits(of: index) }
     var old = value
     swap(&old, &keys.entries[index].element.value)
     return old
@@ -226,10 +210,8 @@ struct Shard<Key: Hashable & Sendable, Value: Sendable>: Sendable {
 
   /// Records a request: a value that was idle until now is stale from the end of its time to idle.
   @inlinable
-  mutating func noteUse(_ index: Int, at now: Nanoseconds) {
-    guard let extras else { return }
-    extras.eviction?.use(index)
-    if extras.idleTimes?.use(index, at: now) == false { expireIdle(index, at: now) }
+  mutating func use(_ index: Int, at now: Nanoseconds) {
+    if extras?.use(index, at: now) == false { expireIdle(index, at: now) }
   }
 
   /// Makes a value stale if its time to idle is over.
@@ -358,8 +340,9 @@ struct Shard<Key: Hashable & Sendable, Value: Sendable>: Sendable {
 
   /// Marks a value as one that the cacher does not have, if there is a cacher.
   @inlinable
-  func noteUnwritten(_ index: Int, _ arrival: borrowing Arrival, _ effects: inout Effects) {
+  func recordUnwritten(_ arrival: borrowing Arrival, _ effects: inout Effects) {
     guard let extras else { return }
+    let index = arrival.index
     if let start = arrival.start { extras.pendingWrites?.setStart(start, at: index) }
     guard let name = arrival.name, let start = extras.pendingWrites?.start(at: index) else {
       return
@@ -424,28 +407,26 @@ struct Shard<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   /// - Parameters:
   ///   - flight: The flight.
   ///   - index: The index of its key.
-  ///   - takesStoredCopy: Whether a stored copy is an answer, unless a refresh has to be served.
   ///   - isBulk: Whether it can become part of a fetch of several keys, which is counted once.
   ///   - effects: Receives the work that remains.
   @inlinable
   mutating func launch(
     _ flight: Flight,
     _ index: Int,
-    takesStoredCopy: Bool = true,
     isBulk: Bool,
     _ effects: inout Effects
   ) {
     // A value that was not modified since is the confirmed one.
-    flight.previous = hasEdits ? confirmedCopy(index) : copy(index)
+    flight.plan.previous = hasEdits ? confirmedCopy(index) : copy(index)
     if let pendingWrites = extras?.pendingWrites {
-      flight.readsFirst =
-        pendingWrites.isShared || flight.previous == nil && pendingWrites.isReadFirst
-      flight.takesStoredCopy =
-        takesStoredCopy && !keys.entries[index].element.state.servesRefresh
+      flight.plan.readsFirst =
+        pendingWrites.isShared || flight.plan.previous == nil && pendingWrites.isReadFirst
+      // A refresh needs a newer value than the cacher can have.
+      if keys.entries[index].element.state.servesRefresh { flight.plan.takesStoredCopy = false }
     }
-    if !isBulk, !flight.readsFirst, !flight.isDelayed {
+    if !isBulk, !flight.plan.readsFirst, !flight.isDelayed {
       statistics.fetches &+= 1
-      flight.isCounted = true
+      flight.plan.isCounted = true
     }
     effects.launched.append(flight)
   }
@@ -470,7 +451,7 @@ struct Shard<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   ) {
     guard let hub = hub(of: key, hash: hash) else { return }
     if let delivery = hub.prepare(state) { effects.deliver { delivery.deliver() } }
-    if hasLives { noteLive(key, hash, &effects) }
+    if hasLives { notifyLive(key, hash, &effects) }
   }
 
   /// Publishes `.unknown` to the subscribers of a key, in place of the states that they have not read.
@@ -489,7 +470,6 @@ struct Shard<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   }
 
   /// Publishes `.unknown` to the subscribers of all keys.
-  @usableFromInline
   @inline(never)
   func publishResets(_ effects: inout Effects) {
     for hub in extras?.hubs.entries ?? [] { publishReset(hub.key, hub.hash, &effects) }

@@ -35,6 +35,43 @@ final class ShardExtras<Key: Hashable & Sendable, Value: Sendable>: @unchecked S
   @inlinable
   init() {}
 
+  // MARK: - Following the table
+
+  /// Adds an entry without a value, with the last index.
+  @inlinable
+  func insert(_ key: Key, hash: UInt64, tags: [CacheTag]?) {
+    eviction?.append()
+    if let tags { tagIndex?.insert(key, hash: hash, tags: tags) }
+    idleTimes?.append()
+    pendingWrites?.append()
+  }
+
+  /// Removes an entry; the last one takes its index.
+  @inlinable
+  func remove(at index: Int, _ key: Key, hash: UInt64) {
+    eviction?.remove(at: index)
+    tagIndex?.remove(key, hash: hash)
+    idleTimes?.remove(at: index)
+    pendingWrites?.remove(at: index)
+  }
+
+  /// Removes all entries.
+  func removeAll() {
+    eviction?.removeAll()
+    if tagIndex != nil { tagIndex = TagIndex() }
+    idleTimes?.removeAll()
+    pendingWrites?.removeAllStarts()
+  }
+
+  /// Records a request: a value that was idle until now is stale from the end of its time to idle.
+  ///
+  /// - Returns: Whether the value was used in time.
+  @inlinable
+  func use(_ index: Int, at now: Nanoseconds) -> Bool {
+    eviction?.use(index)
+    return idleTimes?.use(index, at: now) ?? true
+  }
+
   /// Records that a request was answered with a value.
   ///
   /// - Returns: Whether the value was used in time.

@@ -1,4 +1,4 @@
-// Unsafe: the trust is read at every hit without reference counting. The link of the cache keeps it.
+// Unsafe: the trust is read at every hit without reference counting. The layer of the cache keeps it.
 
 extension KeyedCache {
   /// Returns whether copies in memory are used without a look in the shared tier.
@@ -20,16 +20,16 @@ extension KeyedCache {
   @usableFromInline
   @inline(never)
   func isTrusted() -> Bool {
-    guard let link else { return true }
-    let generation = link.trust.generation
-    if generation != link.seenGeneration {
+    guard let shared else { return true }
+    let generation = shared.trust.generation
+    if generation != shared.seenGeneration {
       distrustAll()
-      link.note(seen: generation)
+      shared.note(seen: generation)
     }
-    guard !link.trust.holds else { return true }
-    if let time = link.newSilence {
+    guard !shared.trust.holds else { return true }
+    if let time = shared.newSilence {
       detachFlights()
-      link.note(silence: time)
+      shared.note(silence: time)
     }
     return false
   }
@@ -38,31 +38,31 @@ extension KeyedCache {
   @usableFromInline
   @inline(never)
   func keepsCopy(from start: Nanoseconds, at now: Nanoseconds) -> Bool {
-    link?.trust.keepsCopy(from: start, at: now) ?? true
+    shared?.trust.keepsCopy(from: start, at: now) ?? true
   }
 
   /// Listens to the changes of other processes until the cache is released.
   @usableFromInline
   func listen() {
-    link?.cacher.observeChanges { [weak self] change in self?.note(change) }
+    shared?.cacher.observeChanges { [weak self] change in self?.note(change) }
   }
 
   private func note(_ change: SharedCache.Change) {
-    guard let link else { return }
+    guard let shared else { return }
     switch change {
     case .changed(let names):
-      for (key, hash) in link.note(changesOf: names) { distrust(key, hash: hash) }
+      for (key, hash) in shared.note(changesOf: names) { distrust(key, hash: hash) }
     case .tagged(let tags):
       let keys = keys(of: tags)
-      _ = link.note(changesOf: Set(keys.compactMap { storage?.name(of: $0.key) }))
+      _ = shared.note(changesOf: Set(keys.compactMap { storage?.name(of: $0.key) }))
       for (key, hash) in keys { distrust(key, hash: hash) }
     case .everything:
-      if link.trust.generation == link.seenGeneration { distrustAll() } else { _ = isTrusted() }
-      link.noteGap()
+      if shared.trust.generation == shared.seenGeneration { distrustAll() } else { _ = isTrusted() }
+      shared.noteGap()
       // The engine can be reachable again.
       sendChanges()
     case .interrupted:
-      link.noteInterruption()
+      shared.noteInterruption()
     }
   }
 
@@ -83,11 +83,11 @@ extension KeyedCache {
 
   /// Marks the value of a key if the engine was not heard for so long that it is no answer, not even as a fallback.
   func distrustIfExpired(_ key: Key, hash: UInt64) {
-    guard let link, link.trust.hasExpired else { return }
+    guard let shared, shared.trust.hasExpired else { return }
     let now = time.now()
     shards.withLock(hash: hash) { shard in
       guard let index = shard.keys.index(of: key, hash: hash), shard.hasValue(index),
-        !link.trust.keepsCopy(from: shard[index].state.storedAt, at: now)
+        !shared.trust.keepsCopy(from: shard[index].state.storedAt, at: now)
       else { return }
       shard[index].state.distrust()
     }
@@ -95,17 +95,7 @@ extension KeyedCache {
 
   /// Marks all values, and detaches all flights: their results are only for their current callers.
   func distrustAll() {
-    var effects = makeEffects()
-    var lives: [LiveFetching<Key, Value>] = []
-    shards.withEachLock { shard in
-      lives += shard.allLives
-      // From the end, because a removal moves the last entry.
-      for index in shard.keys.entries.indices.reversed() {
-        distrust(index, &shard, &effects)
-      }
-    }
-    effects.perform(in: self)
-    for live in lives { live.confirm() }
+    distrust(where: nil)
   }
 
   /// Detaches all flights: they began while the engine was heard, and a clear no longer waits for this process.
@@ -113,15 +103,26 @@ extension KeyedCache {
   /// Otherwise, a request that begins after the clear would get the result of a look or fetch from before it.
   private func detachFlights() {
     let now = time.now()
+    distrust { [self] shard, index in
+      let state = shard[index].state
+      let isKept = shard.hasValue(index) && keepsCopy(from: state.storedAt, at: now)
+      return !state.isAtRest && !isKept
+    }
+  }
+
+  /// Marks the values of the entries that satisfy a condition, or of all, and detaches their flights.
+  private func distrust(where isConcerned: ((Shard<Key, Value>, Int) -> Bool)?) {
     var effects = makeEffects()
     var lives: [LiveFetching<Key, Value>] = []
     shards.withEachLock { shard in
+      if isConcerned == nil { lives += shard.allLives }
       // From the end, because a removal moves the last entry.
-      for index in shard.keys.entries.indices.reversed() where !shard[index].state.isAtRest {
-        let isKept = shard.hasValue(index) && keepsCopy(from: shard[index].state.storedAt, at: now)
-        guard !isKept else { continue }
-        let entry = shard.keys.entries[index]
-        if let live = shard.live(entry.key, entry.hash) { lives.append(live) }
+      for index in shard.keys.entries.indices.reversed() {
+        if let isConcerned {
+          guard isConcerned(shard, index) else { continue }
+          let entry = shard.keys.entries[index]
+          if let live = shard.live(entry.key, entry.hash) { lives.append(live) }
+        }
         distrust(index, &shard, &effects)
       }
     }
@@ -163,7 +164,7 @@ extension KeyedCache {
   @usableFromInline
   @inline(never)
   func endWatch(of flight: Flight) {
-    guard let link, link.end(flight) else { return }
+    guard let shared, shared.end(flight) else { return }
     let key = key(of: flight)
     shards.withLock(hash: flight.hash) { markValue(of: key, hash: flight.hash, in: &$0) }
   }

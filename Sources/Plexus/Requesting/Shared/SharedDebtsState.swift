@@ -3,45 +3,36 @@ struct SharedDebtsState: Sendable {
   /// The number of keys that are recorded one by one as being ahead of the engine.
   static var limit: Int { 65_536 }
 
+  /// Changes that have to be sent, with the revisions of these debts.
+  struct Debts<Subject: Hashable & Sendable>: Sendable {
+    private(set) var owed: [Subject: UInt64] = [:]
+    private var lastRevision: UInt64 = 0
+
+    /// Records changes that have to be sent.
+    mutating func owe(_ subjects: some Sequence<Subject>) {
+      lastRevision += 1
+      for subject in subjects { owed[subject] = lastRevision }
+    }
+
+    /// Returns whether one of some changes has to be sent.
+    func owes(_ subjects: some Sequence<Subject>) -> Bool {
+      !owed.isEmpty && subjects.contains { owed[$0] != nil }
+    }
+
+    /// Removes debts that were paid, unless they have been renewed since.
+    mutating func pay(_ paid: [Subject: UInt64]) {
+      for (subject, revision) in paid where owed[subject] == revision { owed[subject] = nil }
+    }
+  }
+
   /// The keys whose entries have to be outdated.
-  private var outdates: [String: UInt64] = [:]
-  /// The tags whose entries have to be removed, with the revisions of these debts.
-  private(set) var owedTags: [CacheTag: UInt64] = [:]
-  private var lastRevision: UInt64 = 0
+  var outdates = Debts<String>()
+  /// The tags whose entries have to be removed.
+  var removals = Debts<CacheTag>()
   /// The keys whose callers were given values that the engine does not have, with the times before which entries are older.
   private var ahead: [String: Nanoseconds] = [:]
   /// The time until which every entry can be older than a value that callers were given.
   private var aheadUntil: Nanoseconds?
-
-  /// Records that the entry of a key has to be outdated.
-  mutating func outdate(_ names: some Sequence<String>) {
-    lastRevision += 1
-    for name in names { outdates[name] = lastRevision }
-  }
-
-  /// Returns whether one of some entries has to be outdated.
-  func hasOutdates(of names: some Sequence<String>) -> Bool {
-    !outdates.isEmpty && names.contains { outdates[$0] != nil }
-  }
-
-  /// The keys whose entries have to be outdated, with the revisions of these debts.
-  var owed: [String: UInt64] { outdates }
-
-  /// Removes debts that were paid, unless they have been renewed since.
-  mutating func settle(_ paid: [String: UInt64]) {
-    for (name, revision) in paid where outdates[name] == revision { outdates[name] = nil }
-  }
-
-  /// Records that the entries with some tags have to be removed.
-  mutating func remove(_ tags: Set<CacheTag>) {
-    lastRevision += 1
-    for tag in tags { owedTags[tag] = lastRevision }
-  }
-
-  /// Removes debts that were paid, unless they have been renewed since.
-  mutating func settle(tags paid: [CacheTag: UInt64]) {
-    for (tag, revision) in paid where owedTags[tag] == revision { owedTags[tag] = nil }
-  }
 
   /// Records that callers were given a value that the engine does not have.
   ///

@@ -3,13 +3,6 @@
 /// A flight of one key takes the same way as the flights of a fetch of several keys. Flights that wait for other
 /// processes look again together, and the ones among them that have to fetch do that together.
 struct SharedFetching<Key: Hashable & Sendable, Value: Sendable>: Sendable {
-  /// Fetches the values of flights, as a part of a fetch of several keys if there is one.
-  ///
-  /// - Returns: The outcomes, in the order of the flights.
-  /// - Throws: The error of all flights.
-  typealias Fetch =
-    @concurrent @Sendable (_ flights: [Flight], _ batch: BulkFlight?) async throws -> [Outcome]
-
   /// The number of entries that do not suffice after which a flight fetches without the shared tier.
   static var lookLimit: Int { 8 }
 
@@ -29,7 +22,6 @@ struct SharedFetching<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   struct Granted: Sendable {
     let flight: Flight
     let lease: SharedCache.Lease
-    let previous: Outcome?
   }
 
   /// The results of the looks of some flights.
@@ -41,11 +33,11 @@ struct SharedFetching<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   }
 
   let cache: KeyedCache<Key, Value>
-  let link: SharedLink<Key, Value>
-  let storage: Storage<Key, Value>
+  let shared: SharedLayer<Key, Value>
+  let storage: StoredLayer<Key, Value>
   /// The flight whose task does the work: that of a key, or of several.
   let scope: Flight
-  let fetch: Fetch
+  let fetch: KeyedCache<Key, Value>.Fetch
 
   /// The fetch of several keys, if it is one.
   var batch: BulkFlight? { scope as? BulkFlight }
@@ -54,10 +46,10 @@ struct SharedFetching<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   func run(_ flights: [Flight]) async {
     var (looking, others) = items(of: flights)
     var round = Round()
-    if await !settleDebts(of: looking) { (looking, round.alone) = ([], looking) }
+    if await !payDebts(of: looking) { (looking, round.alone) = ([], looking) }
     await withTaskGroup(of: Void.self) { [looking, others] group in
       // Other flights of a key continue separately.
-      for flight in others { group.addTask { await cache.fetchShared(flight, by: link, storage) } }
+      for flight in others { group.addTask { await cache.fetchWithCacher(flight) } }
       var (looking, hasFetched) = (looking, false)
       while !scope.isCancelled || !round.alone.isEmpty {
         await look(for: looking, &round)
@@ -77,7 +69,9 @@ struct SharedFetching<Key: Hashable & Sendable, Value: Sendable>: Sendable {
         round.waiting = waiting
         if looking.isEmpty { break }
       }
-      for item in looking + round.waiting { cancel(item.flight) }
+      for item in looking + round.waiting {
+        cache.launch(cache.cancel(item.flight, isBulk: batch != nil))
+      }
     }
   }
 
@@ -92,7 +86,8 @@ struct SharedFetching<Key: Hashable & Sendable, Value: Sendable>: Sendable {
         others.append(flight)
         continue
       }
-      let watch = cache.watch(flight, name, link)
+      let (watch, isCrowded) = shared.watch(flight, name: name, key: cache.key(of: flight))
+      if isCrowded { cache.forgetAbsentKeys() }
       items.append(
         Item(name: name, flight: flight, watch: watch, wish: firstWish(of: flight, name))
       )
@@ -103,29 +98,44 @@ struct SharedFetching<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   /// Pays the debts that concern some keys, if there are any.
   ///
   /// - Returns: Whether the entries of these keys can be used and stored.
-  private func settleDebts(of items: [Item]) async -> Bool {
-    let isOwing: @Sendable () -> Bool = { [cache, link] in
-      let (hasOutdates, tags) = link.withDebts { debts in
-        (debts.hasOutdates(of: items.lazy.map(\.name)), debts.owedTags)
+  private func payDebts(of items: [Item]) async -> Bool {
+    let isOwing: @Sendable () -> Bool = { [cache, shared] in
+      let (hasOutdates, tags) = shared.withDebts { debts in
+        (debts.outdates.owes(items.lazy.map(\.name)), debts.removals.owed)
       }
       return hasOutdates || items.contains { cache.owes($0.flight, $0.name, tags) }
     }
     guard isOwing() else { return true }
     // A fetch that is part of a call of the cacher would wait for itself.
     guard !storage.queue.isCurrent else { return false }
-    await storage.queue.add { [cache, link, storage] in _ = await cache.payDebts(link, storage) }
-      .value
+    await storage.queue.add { [cache] in await cache.payDebts() }.value
     return !isOwing()
   }
 
-  /// Ends a flight.
-  func finish(_ flight: Flight, with outcome: Outcome, countsFailure: Bool = true) {
-    let isBulk = batch != nil
-    cache.launch(cache.finish(flight, with: outcome, countsFailure: countsFailure, isBulk: isBulk))
+  /// Ends a flight that has not failed.
+  func finish(_ flight: Flight, with outcome: Outcome) {
+    cache.launch(cache.finish(flight, with: outcome, isBulk: batch != nil))
   }
 
-  private func cancel(_ flight: Flight) {
-    finish(flight, with: Outcome(.cancelled, error: CancellationError()))
+  /// Ends the flights among some whose fetches have failed: an older value is no answer if the engine was not heard for
+  /// too long.
+  func fail(_ flights: [Flight], with outcomes: [Outcome]) async {
+    let failed = zip(flights, outcomes).filter { $1.kind == .failure }
+    for (flight, _) in failed {
+      cache.distrustIfExpired(cache.key(of: flight), hash: flight.hash)
+      let storedAt = flight.readCopy?.storedAt ?? .min
+      let isUsable =
+        !shared.trust.hasExpired || shared.trust.keepsCopy(from: storedAt, at: cache.time.now())
+      if !isUsable { flight.note(readCopy: nil) }
+      // The value in memory is none unless the tier confirms it.
+      flight.plan.previous = nil
+    }
+    await cache.end(failed.map(\.0), with: failed.map(\.1), isBulk: batch != nil)
+  }
+
+  /// Ends flights whose fetch has failed.
+  func fail(_ flights: [Flight], because error: any Error) async {
+    await fail(flights, with: flights.map { _ in Outcome(.failure, error: error) })
   }
 }
 
@@ -157,11 +167,11 @@ extension SharedFetching {
           item.wish = newWish(of: item.flight)
           item.wish.newerThan = version
           if item.rest > 0 { again.append(item) } else { round.alone.append(item) }
-        case .fetches(let lease, let previous):
-          round.granted.append(Granted(flight: item.flight, lease: lease, previous: previous))
+        case .fetches(let lease):
+          round.granted.append(Granted(flight: item.flight, lease: lease))
         case .waits(let version, let limit):
           item.wish.awaited = version
-          item.waitsUntil = link.trust.time.now()
+          item.waitsUntil = shared.trust.time.now()
             .addingSaturating(Nanoseconds(saturating: limit))
           round.waiting.append(item)
         case .fails(let failure):
@@ -180,7 +190,7 @@ extension SharedFetching {
   /// - Returns: The flights that have to look again; none if none waits, or if the task is cancelled.
   private func changed(among waiting: inout [Item]) async -> [Item] {
     while !waiting.isEmpty, !scope.isCancelled {
-      let now = link.trust.time.now()
+      let now = shared.trust.time.now()
       var changed: [Item] = []
       var rest: [Item] = []
       for item in waiting {
@@ -198,7 +208,7 @@ extension SharedFetching {
       await SharedWatch.wait(
         for: rest.map(\.watch),
         atMost: .nanoseconds(limit),
-        on: link.trust.clock
+        on: shared.trust.clock
       )
     }
     return []
@@ -207,9 +217,9 @@ extension SharedFetching {
   /// Returns the wish of the first look: a value that is renewed has to be replaced by a newer one.
   private func firstWish(of flight: Flight, _ name: String) -> SharedCache.Wish {
     var wish = newWish(of: flight)
-    guard let previous = flight.previous, previous.deadline != .min else { return wish }
-    if !flight.takesStoredCopy || cache.time.now() >= previous.deadline {
-      wish.newerThan = link.version(of: name)
+    guard let previous = flight.plan.previous, previous.deadline != .min else { return wish }
+    if !flight.plan.takesStoredCopy || cache.time.now() >= previous.deadline {
+      wish.newerThan = shared.version(of: name)
     }
     return wish
   }
@@ -246,21 +256,21 @@ extension SharedFetching {
   ) async -> [String: SharedCache.Finding<Value>] {
     guard storage.calls.allowsReading() else { return [:] }
     do {
-      return try await WaitScope.local.withValue(scope) { [link, storage] in
+      return try await WaitScope.local.withValue(scope) { [shared, storage] in
         try await storage.calls.run(.read) {
-          let findings = try await link.cacher.look(for: wishes)
+          let findings = try await shared.cacher.look(for: wishes)
           guard Task.isCancelled else { return findings }
           // The caller no longer waits, and would keep the leases.
           let leases = findings.values.compactMap { finding in
             if case .granted(let lease, _) = finding { lease } else { nil }
           }
-          await link.cacher.release(leases, because: nil)
+          await shared.cacher.release(leases, because: nil)
           throw CancellationError()
         }
       }
     } catch {
       if !scope.isCancelled {
-        cache.noteCacherError(cache.failures(in: error, of: Array(wishes.keys)))
+        cache.reportCacherFailures(cache.failures(in: error, of: Array(wishes.keys)))
       }
       return [:]
     }
@@ -275,7 +285,7 @@ extension SharedFetching {
     case answers(Outcome)
     case looksAgain(newerThan: SharedCache.Version)
     case waits(for: SharedCache.Version, atMost: Duration)
-    case fetches(SharedCache.Lease, previous: Outcome?)
+    case fetches(SharedCache.Lease)
     case fails(SharedCache.Failure)
     /// The cacher has broken its contract.
     case isAlone
@@ -288,9 +298,9 @@ extension SharedFetching {
       return step(entry, age: age, version, for: item)
     case .granted(let lease, let previous):
       let copy = previous.flatMap { fallback($0, item.name) }
-      item.flight.previous = copy
+      item.flight.plan.previous = copy
       take(copy, for: item.flight)
-      return .fetches(lease, previous: copy)
+      return .fetches(lease)
     case .busy(let version, let previous, let limit):
       take(previous.flatMap { fallback($0, item.name) }, for: item.flight)
       return .waits(for: version, atMost: limit)
@@ -308,13 +318,13 @@ extension SharedFetching {
     for item: Item
   ) -> Step {
     let (name, flight) = (item.name, item.flight)
-    if let known = link.version(of: name), version < known {
+    if let known = shared.version(of: name), version < known {
       // The engine was restarted with older data: none of it is given to callers that had the newer value.
       goAhead(name)
       return .looksAgain(newerThan: known)
     }
     let copy = cache.restored(entry, age: age)
-    let isBehind = link.withDebts { debts in
+    let isBehind = shared.withDebts { debts in
       let isBehind = item.wish.newerThan == nil && debts.isBehind(name, storedAt: copy.storedAt)
       if !isBehind { debts.catchUp(name) }
       return isBehind
@@ -328,7 +338,7 @@ extension SharedFetching {
       return .looksAgain(newerThan: version)
     }
     copy.kind = .restored
-    link.note(version, of: name)
+    shared.note(version, of: name)
     return .answers(copy)
   }
 
@@ -337,7 +347,7 @@ extension SharedFetching {
     let now = cache.time.now()
     guard now >= copy.deadline else { return true }
     // A flight that renews a value needs a newer one. A value that has to be looked up is none.
-    guard flight.previous?.deadline ?? .min == .min,
+    guard flight.plan.previous?.deadline ?? .min == .min,
       copy.allowsRenewal(within: cache.staleTime, at: now)
     else { return false }
     copy.isStale = true
@@ -347,14 +357,14 @@ extension SharedFetching {
   /// Records that callers have values of a key that are newer than those of the tier.
   func goAhead(_ name: String, of time: Nanoseconds = .max) {
     let now = cache.time.now()
-    link.withDebts { $0.goAhead(name, at: now, of: time) }
+    shared.withDebts { $0.goAhead(name, at: now, of: time) }
   }
 
   /// Returns a copy of an entry that serves as a fallback only; `nil` if callers were given a newer value.
   private func fallback(_ entry: CacheEntry<Value>, _ name: String) -> ValueOutcome<Value>? {
     let copy = cache.restored(entry, age: cache.age(of: entry))
     copy.isOutdated = true
-    let isBehind = link.withDebts { $0.isBehind(name, storedAt: copy.storedAt) }
+    let isBehind = shared.withDebts { $0.isBehind(name, storedAt: copy.storedAt) }
     return isBehind ? nil : copy
   }
 
@@ -367,16 +377,16 @@ extension SharedFetching {
   /// Ends the flights whose fetches have failed in another process.
   private func end(_ failed: [(item: Item, failure: SharedCache.Failure)]) async {
     guard !failed.isEmpty else { return }
-    let copies = await fallbacks(for: failed.map(\.item))
-    for (item, failure) in failed {
-      finish(item.flight, with: self.failure(failure, of: item.flight, stored: copies[item.name]))
-    }
+    await lookForFallbacks(of: failed.map(\.item))
+    await fail(
+      failed.map(\.item.flight),
+      with: failed.map { Outcome(.failure, error: $0.failure) }
+    )
   }
 
-  /// Looks for the entries that answer flights whose fetches have failed in another process.
-  ///
-  /// - Returns: The entries, of which there are none for removed keys.
-  private func fallbacks(for items: [Item]) async -> [String: Outcome] {
+  /// Looks for the entries that answer flights whose fetches have failed in another process: there are none for removed
+  /// keys.
+  private func lookForFallbacks(of items: [Item]) async {
     var wishes: [String: SharedCache.Wish] = [:]
     for item in items {
       var wish = newWish(of: item.flight)
@@ -385,7 +395,6 @@ extension SharedFetching {
       item.watch.begin()
     }
     let findings = await look(for: wishes)
-    var copies: [String: Outcome] = [:]
     for item in items {
       let copy: ValueOutcome<Value>?
       switch findings[item.name] {
@@ -395,14 +404,10 @@ extension SharedFetching {
         copy = previous.flatMap { fallback($0, item.name) }
       case .failedElsewhere: copy = nil
       // Without an answer, the entry is the one that the engine had during the wait.
-      case nil:
-        copies[item.name] = item.flight.readCopy
-        continue
+      case nil: continue
       }
       take(copy, for: item.flight)
-      copies[item.name] = copy
     }
-    return copies
   }
 
   /// Returns a copy of a valid entry; `nil` if callers were given a newer value.
@@ -413,10 +418,10 @@ extension SharedFetching {
     for item: Item
   ) -> ValueOutcome<Value>? {
     let (name, flight) = (item.name, item.flight)
-    if let known = link.version(of: name), version < known { return nil }
+    if let known = shared.version(of: name), version < known { return nil }
     let verdict = cache.judge(entry, of: cache.key(of: flight), hash: flight.hash, name: name)
     guard verdict != .cleared else { return nil }
     let copy = cache.restored(entry, age: age)
-    return link.withDebts { $0.isBehind(name, storedAt: copy.storedAt) } ? nil : copy
+    return shared.withDebts { $0.isBehind(name, storedAt: copy.storedAt) } ? nil : copy
   }
 }

@@ -113,7 +113,7 @@ struct MarksState: Sendable {
   ///   - tags: The tags of the key.
   ///   - start: The order of the start of its fetch.
   /// - Returns: Whether it can be written: a value that was cleared since its fetch began cannot.
-  mutating func admit(
+  mutating func adjust(
     _ storedAt: inout Duration,
     _ name: String,
     _ tags: [CacheTag],

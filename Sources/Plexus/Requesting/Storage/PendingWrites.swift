@@ -20,8 +20,7 @@ struct PendingWrites<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     let key: Key
     let hash: UInt64
     let copy: ValueOutcome<Value>
-    let revision: UInt64
-    var start = FetchStart()
+    let note: Note
   }
 
   /// The result of a look-up that needs no call of the cacher.
@@ -58,7 +57,7 @@ struct PendingWrites<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   private var starts: ContiguousArray<FetchStart> = []
   private(set) var departures: [String: Departure] = [:]
   /// The keys of the values that left memory before they were written.
-  @usableFromInline var departedKeys: [TagIndex<Key>.HashedKey] {
+  var departedKeys: [TagIndex<Key>.HashedKey] {
     departures.values.map { ($0.key, $0.hash) }
   }
 
@@ -74,7 +73,6 @@ struct PendingWrites<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   private(set) var newestWrite = Duration.zero
   private var lastRevision: UInt64 = 0
 
-  @usableFromInline
   init(
     isReadFirst: Bool,
     isShared: Bool = false,
@@ -101,7 +99,7 @@ struct PendingWrites<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   /// Looks up the stored copy of a key.
   func lookUp(_ name: String) -> Lookup {
     if let departure = departures[name] {
-      let isOutdated = isOutdated(name, revision: departure.revision)
+      let isOutdated = isOutdated(name, revision: departure.note.revision)
       return .departing(departure.copy, isOutdated: isOutdated)
     }
     if readBlocks > 0 || isToBeRemoved(name) { return .removed }
@@ -151,7 +149,6 @@ struct PendingWrites<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   }
 
   /// Removes all entries.
-  @usableFromInline
   mutating func removeAllStarts() { starts = [] }
 
   /// Returns the start of the fetch of the value at an index.
@@ -189,11 +186,6 @@ struct PendingWrites<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     }
   }
 
-  /// Removes the record of a value that is replaced by one that is not written.
-  mutating func forgetNote(_ key: Key, hash: UInt64, _ effects: inout Effects) {
-    removeNote(key, hash: hash, &effects)
-  }
-
   /// Keeps a copy of a value that leaves memory until it is written, if the cacher does not have it.
   ///
   /// - Parameters:
@@ -216,13 +208,7 @@ struct PendingWrites<Key: Hashable & Sendable, Value: Sendable>: Sendable {
       refresh(entry.element.name, at: wallClockTime())
       return effects.release((entry, copy))
     }
-    let departure = Departure(
-      key: entry.key,
-      hash: hash,
-      copy: copy,
-      revision: entry.element.revision,
-      start: entry.element.start
-    )
+    let departure = Departure(key: entry.key, hash: hash, copy: copy, note: entry.element)
     if let old = departures.updateValue(departure, forKey: entry.element.name) {
       effects.release(old)
     }
@@ -256,7 +242,6 @@ struct PendingWrites<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   }
 
   /// Records that all values of the cache are cleared.
-  @usableFromInline
   mutating func removeAll(_ effects: inout Effects) {
     effects.release(dirty.removeAll())
     effects.release(departures)
@@ -302,7 +287,6 @@ struct PendingWrites<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   }
 
   /// Marks all values as changed at their origin.
-  @usableFromInline
   mutating func refreshAll(at time: Duration) {
     guard isReadFirst, !isShared else { return }
     refreshes = [:]
@@ -321,7 +305,8 @@ struct PendingWrites<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     boundRefreshes()
   }
 
-  private mutating func removeNote(_ key: Key, hash: UInt64, _ effects: inout Effects) {
+  /// Removes the record of a value that is replaced by another one.
+  mutating func removeNote(_ key: Key, hash: UInt64, _ effects: inout Effects) {
     guard let index = dirty.index(of: key, hash: hash) else { return }
     effects.release(dirty.remove(at: index))
   }
@@ -358,21 +343,16 @@ struct PendingWrites<Key: Hashable & Sendable, Value: Sendable>: Sendable {
 
   /// Removes a value that had left memory and was written, unless there is a newer one.
   mutating func endDeparture(_ name: String, revision: UInt64, _ effects: inout Effects) {
-    guard departures[name]?.revision == revision else { return }
+    guard departures[name]?.note.revision == revision else { return }
     removeDeparture(name, &effects)
   }
 
   /// Records a value that could not be written, and is in memory again, as one to be written with the other
   /// values in memory.
-  mutating func reclaim(_ name: String, _ departure: Departure, _ effects: inout Effects) {
-    removeDeparture(name, &effects)
+  mutating func reclaim(_ departure: Departure, _ effects: inout Effects) {
+    removeDeparture(departure.note.name, &effects)
     removeNote(departure.key, hash: departure.hash, &effects)
-    let note = Note(
-      name: name,
-      revision: departure.revision,
-      start: departure.start
-    )
-    _ = dirty.insert(note, for: departure.key, hash: departure.hash)
+    _ = dirty.insert(departure.note, for: departure.key, hash: departure.hash)
   }
 
   /// Drops a value that had left memory and could not be written, unless there is a newer one.
@@ -386,7 +366,7 @@ struct PendingWrites<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     at time: Duration,
     _ effects: inout Effects
   ) -> Bool {
-    guard departures[name]?.revision == revision else { return false }
+    guard departures[name]?.note.revision == revision else { return false }
     removeDeparture(name, &effects)
     refresh(name, at: time)
     return true

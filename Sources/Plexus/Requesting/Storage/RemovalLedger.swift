@@ -7,7 +7,8 @@ internal import Synchronization
 final class RemovalLedger: Sendable {
   private let queue = SerialQueue()
   private let state = Locked(State())
-  private let marks = Locked(MarksState())
+  /// The marks, by which stored copies are judged.
+  let marks = Locked(MarksState())
   /// Whether the last removal has taken too long, in which case others do not wait for their turn.
   private let isSlow = Atomic<Bool>(false)
   /// The hash value of the cacher, if it has an identity.
@@ -76,35 +77,10 @@ final class RemovalLedger: Sendable {
     return marks.withLock { $0.skipped(by: skipped, since: start) }
   }
 
-  // MARK: - Marks
-
-  /// The number of marks so far.
-  var order: UInt64 { marks.withLock { $0.lastOrder } }
-
   /// Notes a mark, and returns its order and the time up to which stored copies are affected.
   func note(_ mark: CacheMark) -> (order: UInt64, time: Duration) {
     let time = wallClockTime()
     return marks.withLock { $0.note(mark, at: time) }
-  }
-
-  /// Records that marks were written to the cacher.
-  func noteWritten(_ orders: [UInt64], _ generation: CacheGeneration) {
-    marks.withLock { $0.noteWritten(orders, generation) }
-  }
-
-  /// Judges a stored copy.
-  func judge(_ name: String, _ tags: [CacheTag], storedAt: Duration) -> MarksState.Verdict {
-    marks.withLock { $0.judge(name, tags, storedAt: storedAt) }
-  }
-
-  /// Adjusts the time of storage of an entry that is about to be written, and returns whether it can be.
-  func admit(
-    _ storedAt: inout Duration,
-    _ name: String,
-    _ tags: [CacheTag],
-    since start: UInt64
-  ) -> Bool {
-    marks.withLock { $0.admit(&storedAt, name, tags, since: start) }
   }
 }
 

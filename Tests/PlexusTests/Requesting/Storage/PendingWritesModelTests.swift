@@ -214,7 +214,7 @@ private struct World: ModelWorld {
     if let departure = pendingWrites.departures[name] {
       writing = Writing(
         value: departure.copy.value,
-        revision: departure.revision,
+        revision: departure.note.revision,
         isDeparture: true,
         time: history.count
       )

@@ -20,10 +20,9 @@ struct EditState<Value: Sendable, Change: Sendable>: Sendable {
   /// A value, and its cost if that has been computed.
   @usableFromInline
   struct Weighed: Sendable {
-    @usableFromInline let value: Value
+    let value: Value
     @usableFromInline var cost: Int?
 
-    @inlinable
     init(_ value: Value, cost: Int? = nil) {
       self.value = value
       self.cost = cost
@@ -31,19 +30,17 @@ struct EditState<Value: Sendable, Change: Sendable>: Sendable {
   }
 
   /// An optimistic change.
-  @usableFromInline
   struct Draft: Sendable {
-    @usableFromInline let id: UInt64
-    @usableFromInline let change: Change
+    let id: UInt64
+    let change: Change
     /// The value with this draft and those below it, unless it is part of the values or there is none.
-    @usableFromInline var result: Weighed?
-    @usableFromInline var isConfirmed = false
+    var result: Weighed?
+    var isConfirmed = false
     /// The number of its confirmation, if that came during the running flight, whose result can lack it.
-    @usableFromInline var lateNumber: UInt64?
+    var lateNumber: UInt64?
     /// Whether the value below it was replaced or removed since it was made.
-    @usableFromInline var isOvertaken = false
+    var isOvertaken = false
 
-    @inlinable
     init(id: UInt64, change: Change, result: Weighed?) {
       self.id = id
       self.change = change
@@ -63,25 +60,22 @@ struct EditState<Value: Sendable, Change: Sendable>: Sendable {
   }
 
   /// The values that a change that cannot be reapplied is computed for.
-  @usableFromInline
   struct Basis: Sendable {
     /// The confirmed values; the last one contains all drafts that are part of them.
-    @usableFromInline let values: [Value]
+    let values: [Value]
     /// The drafts above the values.
-    @usableFromInline let drafts: [(change: Change, isConfirmed: Bool)]
+    let drafts: [(change: Change, isConfirmed: Bool)]
     /// Whether these drafts become part of the values; otherwise, there would be too many values.
-    @usableFromInline let absorbsDrafts: Bool
+    let absorbsDrafts: Bool
   }
 
   /// The consequence of an optimistic update that has succeeded.
-  @usableFromInline
   struct Confirmation: Hashable, Sendable {
     /// Whether the confirmed value has changed to one that no cacher has.
-    @usableFromInline var changesBase = false
+    var changesBase = false
     /// Whether the value was replaced or removed since, so that it can lack the change, or contain it twice.
-    @usableFromInline var refreshes = false
+    var refreshes = false
 
-    @inlinable
     init(changesBase: Bool = false, refreshes: Bool = false) {
       self.changesBase = changesBase
       self.refreshes = refreshes
@@ -89,7 +83,6 @@ struct EditState<Value: Sendable, Change: Sendable>: Sendable {
   }
 
   /// The consequence of an optimistic update that has failed.
-  @usableFromInline
   enum Reversal: Sendable {
     case nothing
     /// A change that was committed above the draft is no longer shown.
@@ -99,50 +92,47 @@ struct EditState<Value: Sendable, Change: Sendable>: Sendable {
   }
 
   /// The result of a removal of a draft.
-  @usableFromInline
   struct Removal: Sendable {
     /// The value in memory.
-    @usableFromInline let value: Value
+    let value: Value
     /// Whether the confirmed value has changed to one that no cacher has.
-    @usableFromInline let changesBase: Bool
+    let changesBase: Bool
     /// Whether an update was computed without the draft, on a value that its caller has not seen.
-    @usableFromInline let refreshes: Bool
+    let refreshes: Bool
   }
 
   /// The largest number of drafts that are part of the values.
   static var limit: Int { 8 }
 
   /// The number of times that the value was replaced or removed since the first of these updates began.
-  @usableFromInline var version: UInt64 = 0
+  var version: UInt64 = 0
   /// The number of updates that are computing a value.
-  @usableFromInline var computations = 0
+  var computations = 0
   /// The confirmed values, if the one in memory is not confirmed.
   ///
   /// Each bit of an index is one of the first drafts, and is set in the values that contain it.
-  @usableFromInline private(set) var values: [Weighed] = []
+  private(set) var values: [Weighed] = []
   /// The number of drafts that are part of the values.
-  @usableFromInline private(set) var absorbed = 0
-  @usableFromInline private(set) var drafts: [Draft] = []
+  private(set) var absorbed = 0
+  private(set) var drafts: [Draft] = []
   /// The drafts that became part of the confirmed value during the running fetch, whose result can lack them.
-  @usableFromInline private(set) var late: [Draft] = []
+  private(set) var late: [Draft] = []
   /// The updates whose drafts were removed, because the value was cleared.
-  @usableFromInline private(set) var displaced: Set<UInt64> = []
+  private(set) var displaced: Set<UInt64> = []
   /// The objects to be released with no lock held.
-  @usableFromInline private(set) var retired: [(values: [Weighed], drafts: [Draft])] = []
+  private(set) var retired: [(values: [Weighed], drafts: [Draft])] = []
 
-  @inlinable
   init() {}
 
   /// Whether no update needs the state anymore.
-  @usableFromInline var isEmpty: Bool {
+  var isEmpty: Bool {
     computations == 0 && drafts.isEmpty && displaced.isEmpty && late.isEmpty
   }
 
   /// The confirmed value, if the one in memory is not confirmed.
-  @usableFromInline var base: Value? { values.first?.value }
+  var base: Value? { values.first?.value }
 
   /// Takes out the objects to be released, if there are any.
-  @usableFromInline
   mutating func takeRetired() -> [(values: [Weighed], drafts: [Draft])]? {
     if retired.isEmpty { return nil }
     defer { retired = [] }
@@ -154,7 +144,6 @@ struct EditState<Value: Sendable, Change: Sendable>: Sendable {
   /// Records that an update takes a copy of the value.
   ///
   /// - Returns: The version of the copy.
-  @inlinable
   mutating func begin() -> UInt64 {
     computations += 1
     return version
@@ -164,14 +153,13 @@ struct EditState<Value: Sendable, Change: Sendable>: Sendable {
   ///
   /// - Parameter version: The version of the copy that it began with.
   /// - Returns: Whether the value in memory is still the one that it began with.
-  @inlinable
   mutating func end(_ version: UInt64) -> Bool {
     computations -= 1
     return version == self.version
   }
 
   /// The values that a change that cannot be reapplied is computed for, if there are drafts.
-  @usableFromInline var basis: Basis? {
+  var basis: Basis? {
     guard !values.isEmpty else { return nil }
     let above = drafts[absorbed...]
     let pendingCount = above.lazy.filter { !$0.isConfirmed }.count
@@ -185,7 +173,6 @@ struct EditState<Value: Sendable, Change: Sendable>: Sendable {
   // MARK: - Replacing the value
 
   /// Returns the drafts that stay on top of a new value, because that can be older than their commits.
-  @usableFromInline
   func drafts(above arrival: Arrival) -> [Draft] {
     switch arrival {
     case .fetched(let count):
@@ -203,7 +190,6 @@ struct EditState<Value: Sendable, Change: Sendable>: Sendable {
   ///   - results: The results of its ``drafts(above:)``; ignored if there are none anymore.
   ///   - arrival: The way in which it has arrived.
   /// - Returns: The value in memory, and whether the confirmed value is another one than `base`.
-  @usableFromInline
   mutating func replace(
     with base: Weighed,
     results: [Weighed],
@@ -221,11 +207,10 @@ struct EditState<Value: Sendable, Change: Sendable>: Sendable {
     values = [base]
     drafts = kept
     retireLate()
-    return (drafts.last?.result ?? base, settle())
+    return (drafts.last?.result ?? base, absorbConfirmed())
   }
 
   /// Records that the value has left memory; a later value goes below the drafts.
-  @usableFromInline
   mutating func removeValue() {
     version += 1
     var kept = drafts
@@ -238,7 +223,6 @@ struct EditState<Value: Sendable, Change: Sendable>: Sendable {
   }
 
   /// Removes all drafts, because the value was cleared.
-  @usableFromInline
   mutating func clear() {
     version += 1
     displaced.formUnion(drafts.lazy.filter { !$0.isConfirmed }.map(\.id))
@@ -247,7 +231,6 @@ struct EditState<Value: Sendable, Change: Sendable>: Sendable {
   }
 
   /// Records that the running fetch has ended, or is not used.
-  @usableFromInline
   mutating func endFetch() {
     retireLate()
     for index in drafts.indices { drafts[index].lateNumber = nil }
@@ -273,7 +256,6 @@ struct EditState<Value: Sendable, Change: Sendable>: Sendable {
   /// - Parameters:
   ///   - new: The values of the ``basis`` after the change, including its drafts if these become part of the values.
   ///   - results: The results of the drafts above, if these do not.
-  @usableFromInline
   mutating func change(to new: [Weighed], results: [Weighed]) {
     version += 1
     endFetch()
@@ -296,7 +278,6 @@ struct EditState<Value: Sendable, Change: Sendable>: Sendable {
   ///   - change: The change.
   ///   - old: The value before it.
   ///   - result: The value after it.
-  @usableFromInline
   mutating func draft(_ id: UInt64, _ change: Change, of old: Weighed, result: Weighed) {
     version += 1
     endFetch()
@@ -305,7 +286,6 @@ struct EditState<Value: Sendable, Change: Sendable>: Sendable {
   }
 
   /// Records an optimistic update that begins without a value.
-  @usableFromInline
   mutating func beginWithoutValue(_ id: UInt64, _ change: Change) {
     var draft = Draft(id: id, change: change, result: nil)
     draft.isOvertaken = true
@@ -318,7 +298,6 @@ struct EditState<Value: Sendable, Change: Sendable>: Sendable {
   ///   - id: The number of the update.
   ///   - number: The number of this confirmation, if a flight is running, whose result can lack the change.
   /// - Returns: The consequence.
-  @usableFromInline
   mutating func confirm(_ id: UInt64, duringFetch number: UInt64?) -> Confirmation {
     if displaced.remove(id) != nil { return Confirmation(refreshes: true) }
     guard let index = drafts.firstIndex(where: { $0.id == id }) else { return Confirmation() }
@@ -331,17 +310,16 @@ struct EditState<Value: Sendable, Change: Sendable>: Sendable {
       return Confirmation(refreshes: true)
     }
     guard index < absorbed else {
-      return Confirmation(changesBase: settle(), refreshes: refreshes)
+      return Confirmation(changesBase: absorbConfirmed(), refreshes: refreshes)
     }
     resolve(index, isKept: true)
     if number != nil { late.append(drafts[index]) }
     retired.append(([], [drafts.remove(at: index)]))
-    _ = settle()
+    _ = absorbConfirmed()
     return Confirmation(changesBase: true, refreshes: refreshes)
   }
 
   /// Ends an optimistic update that has failed, or returns the changes to reapply first.
-  @usableFromInline
   mutating func revert(_ id: UInt64) -> Reversal {
     if displaced.remove(id) != nil { return .nothing }
     guard let index = drafts.firstIndex(where: { $0.id == id }) else { return .nothing }
@@ -371,7 +349,6 @@ struct EditState<Value: Sendable, Change: Sendable>: Sendable {
   ///   - results: The results of the drafts above it without it.
   ///   - version: The version that they were computed from.
   /// - Returns: The consequence; `nil` if the results were computed from another version.
-  @usableFromInline
   mutating func remove(
     _ id: UInt64,
     below: Weighed,
@@ -396,7 +373,7 @@ struct EditState<Value: Sendable, Change: Sendable>: Sendable {
     let first = max(index, absorbed)
     for (offset, result) in results.enumerated() { drafts[first + offset].result = result }
     let value = (results.last ?? below).value
-    return Removal(value: value, changesBase: settle(), refreshes: isAbsorbed)
+    return Removal(value: value, changesBase: absorbConfirmed(), refreshes: isAbsorbed)
   }
 
   /// Keeps the values with or without a draft that is part of them.
@@ -410,7 +387,7 @@ struct EditState<Value: Sendable, Change: Sendable>: Sendable {
   /// Makes the confirmed drafts that have no other draft below them the confirmed value.
   ///
   /// - Returns: Whether there were any.
-  private mutating func settle() -> Bool {
+  private mutating func absorbConfirmed() -> Bool {
     var isChanged = false
     while absorbed == 0, let first = drafts.first, first.isConfirmed, let result = first.result {
       retired.append((values, [first]))

@@ -6,7 +6,6 @@ extension KeyedCache {
   ///   - hash: Its hash.
   ///   - body: Changes the value; it runs again if the value was replaced meanwhile.
   /// - Returns: The new value; `nil` if the key has no value.
-  @inlinable
   func update(
     _ key: Key,
     hash: UInt64,
@@ -28,7 +27,6 @@ extension KeyedCache {
   /// Applies an update to the value in memory, and to the values of which that consists if some drafts fail.
   ///
   /// A value for which the update throws stays the same, unless it is the one in memory.
-  @usableFromInline
   func apply(
     _ body: (inout Value) throws -> Void,
     to basis: Shard<Key, Value>.Edits.Basis,
@@ -62,18 +60,16 @@ extension KeyedCache {
   }
 
   /// A change of a value in memory.
-  @usableFromInline
   struct Edit: Sendable {
     /// The value in memory after the change.
-    @usableFromInline var value: Value
+    var value: Value
     /// The optimistic change, if it is one.
-    @usableFromInline var draft: (id: UInt64, change: Shard<Key, Value>.Change, old: Value)?
+    var draft: (id: UInt64, change: Shard<Key, Value>.Change, old: Value)?
     /// The confirmed values after the change, if there are drafts.
-    @usableFromInline var values: [Value] = []
+    var values: [Value] = []
     /// The results of the drafts that are not part of these.
-    @usableFromInline var results: [Value] = []
+    var results: [Value] = []
 
-    @inlinable
     init(
       value: Value,
       draft: (id: UInt64, change: Shard<Key, Value>.Change, old: Value)? = nil
@@ -85,7 +81,6 @@ extension KeyedCache {
 
   /// Returns a copy of the value of a key, if there is one, the version of the copy, and the confirmed values below
   /// drafts.
-  @inlinable
   func beginUpdate(
     of key: Key,
     hash: UInt64
@@ -97,7 +92,6 @@ extension KeyedCache {
   }
 
   /// Ends an update that has failed.
-  @inlinable
   func endUpdate(of key: Key, hash: UInt64, _ version: UInt64) {
     change(hash, at: .min) { shard, transaction in
       _ = shard.endEdit(of: key, hash: hash, version, &transaction.effects)
@@ -109,7 +103,6 @@ extension KeyedCache {
   /// The result of an optimistic update is not written before it is confirmed.
   ///
   /// - Returns: Whether it was still the current value.
-  @inlinable
   func finishUpdate(
     of key: Key,
     hash: UInt64,
@@ -123,7 +116,8 @@ extension KeyedCache {
         let index = shard.keys.index(of: key, hash: hash)
       else { return false }
       let next = detachFlights(index, changingTo: edit.value, &shard, &transaction.effects)
-      shard.put(edit.value, at: index, &arrival, &transaction)
+      arrival.index = index
+      shard.put(edit.value, &arrival, &transaction)
       if edit.draft != nil || shard.hasEdits {
         shard.record(edit, at: index, cost: arrival.cost)
         shard.sweepEdits(&transaction.effects)
@@ -135,7 +129,7 @@ extension KeyedCache {
       arrival.isNewest = next == nil && shard[index].state.unserved.isNone
       if edit.draft != nil { arrival.name = nil }
       transaction.effects.tell(of: key) { .stored(key: $0) }
-      complete(index, arrival, &shard, &transaction)
+      complete(arrival, &shard, &transaction)
       return true
     }
   }
@@ -146,7 +140,6 @@ extension KeyedCache {
   /// the running flight, which is stored nowhere, or wait for the queued one.
   ///
   /// - Returns: The flight that begins now.
-  @inlinable
   func detachFlights(
     _ index: Int,
     changingTo value: Value,
@@ -169,7 +162,6 @@ extension KeyedCache {
 
 extension Shard {
   /// Records a change of the value at an index in the updates of its key.
-  @usableFromInline
   @inline(never)
   mutating func record(_ edit: KeyedCache<Key, Value>.Edit, at index: Int, cost: Int) {
     let (key, hash) = (keys.entries[index].key, keys.entries[index].hash)

@@ -2,7 +2,7 @@ internal import Synchronization
 
 /// The connection of a cache with its ``SharedCacher``: its looks in progress, and its pending changes of the engine.
 @usableFromInline
-final class SharedLink<Key: Hashable & Sendable, Value: Sendable>: Sendable {
+final class SharedLayer<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   typealias HashedKey = (key: Key, hash: UInt64)
 
   private struct State: Sendable {
@@ -20,7 +20,6 @@ final class SharedLink<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   let trust: NearTrust
   private let state = Locked(State())
   @usableFromInline let copyTrust: CopyTrust
-  private let isScheduled = Atomic<Bool>(false)
   private let seenSilence = Atomic<Nanoseconds>(.min)
 
   init(_ cacher: any SharedCacher<Value>) {
@@ -172,18 +171,6 @@ final class SharedLink<Key: Hashable & Sendable, Value: Sendable>: Sendable {
 
   // MARK: - Debts
 
-  /// Records that the pending changes are about to be sent.
-  ///
-  /// - Returns: Whether that was not recorded before.
-  func schedule() -> Bool {
-    !isScheduled.exchange(true, ordering: .acquiringAndReleasing)
-  }
-
-  /// Records that the pending changes are being sent: later ones need another turn.
-  func begin() {
-    isScheduled.store(false, ordering: .releasing)
-  }
-
   /// Reads or changes the debts.
   func withDebts<Result: Sendable>(
     _ body: (inout SharedDebtsState) -> sending Result
@@ -195,23 +182,23 @@ final class SharedLink<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   ///
   /// - Throws: An error of the cacher, in which case the removals stay pending.
   func payTagRemovals() async throws {
-    let owed = withDebts { $0.owedTags }
+    let owed = withDebts { $0.removals.owed }
     guard !owed.isEmpty else { return }
     try await cacher.remove(.tags(Set(owed.keys)), reach: .shared)
-    withDebts { $0.settle(tags: owed) }
+    withDebts { $0.removals.pay(owed) }
   }
 
   /// Outdates the entries that have to be outdated.
   ///
   /// - Throws: An error of the cacher, in which case the changes stay pending.
   func payOutdates() async throws {
-    let owed = withDebts { $0.owed }
+    let owed = withDebts { $0.outdates.owed }
     guard !owed.isEmpty else { return }
     do {
       try await cacher.outdate(Set(owed.keys))
-      withDebts { $0.settle(owed) }
+      withDebts { $0.outdates.pay(owed) }
     } catch let error as CacherError {
-      withDebts { $0.settle(owed.filter { error.failures[$0.key] == nil }) }
+      withDebts { $0.outdates.pay(owed.filter { error.failures[$0.key] == nil }) }
       throw error
     }
   }

@@ -7,17 +7,17 @@ struct TagIndex<Key: Hashable & Sendable>: Sendable {
   /// A key and its hash.
   @usableFromInline typealias HashedKey = (key: Key, hash: UInt64)
 
-  @usableFromInline var keysOfTags: [CacheTag: KeyTable<Key, Bool>] = [:]
-  @usableFromInline var tagsOfKeys = KeyTable<Key, [CacheTag]>()
+  private var keysOfTags: [CacheTag: KeyTable<Key, Bool>] = [:]
+  private var tagsOfKeys = KeyTable<Key, [CacheTag]>()
 
-  @inlinable
+  @usableFromInline
   init() {}
 
   /// Whether no key has a tag.
   var isEmpty: Bool { keysOfTags.isEmpty && tagsOfKeys.isEmpty }
 
   /// Adds a new key; a key without tags is not stored.
-  @inlinable
+  @usableFromInline
   mutating func insert(_ key: Key, hash: UInt64, tags: [CacheTag]) {
     guard !tags.isEmpty else { return }
     _ = tagsOfKeys.insert(tags, for: key, hash: hash)
@@ -27,7 +27,7 @@ struct TagIndex<Key: Hashable & Sendable>: Sendable {
   }
 
   /// Removes a key, if it is there.
-  @inlinable
+  @usableFromInline
   mutating func remove(_ key: Key, hash: UInt64) {
     guard let index = tagsOfKeys.index(of: key, hash: hash) else { return }
     for tag in tagsOfKeys.remove(at: index).element {
@@ -38,13 +38,11 @@ struct TagIndex<Key: Hashable & Sendable>: Sendable {
   }
 
   /// Returns the tags of a key.
-  @inlinable
   func tags(of key: Key, hash: UInt64) -> [CacheTag] {
     tagsOfKeys.index(of: key, hash: hash).map { tagsOfKeys.entries[$0].element } ?? []
   }
 
   /// Returns the keys that have one of some tags; a key with several of them is returned several times.
-  @inlinable
   func keys(of tags: Set<CacheTag>) -> [HashedKey] {
     tags.flatMap { tag in (keysOfTags[tag]?.entries ?? []).map { (key: $0.key, hash: $0.hash) } }
   }

@@ -8,7 +8,6 @@ extension KeyedCache {
   ///   - commit: A closure that makes the change at the origin of the value.
   /// - Returns: The result of the commit.
   /// - Throws: The error of the commit.
-  @inlinable
   func update<Result: Sendable>(
     _ key: Key,
     hash: UInt64,
@@ -32,7 +31,6 @@ extension KeyedCache {
   }
 
   /// Changes the value, or the first one that arrives before the commit has ended.
-  @inlinable
   func draft(
     _ id: UInt64,
     _ change: @escaping Shard<Key, Value>.Change,
@@ -57,21 +55,21 @@ extension KeyedCache {
   }
 
   /// Ends an optimistic update that has succeeded.
-  @inlinable
   func confirm(_ id: UInt64, of key: Key, hash: UInt64) {
     var arrival = Arrival(cost: 0, name: storage?.name(of: key))
     let refreshes = change(hash, at: .min) { shard, transaction in
       let index = shard.keys.index(of: key, hash: hash)
       // Under the lock: an attempt that begins afterwards, of the same flight or another one, has the change.
-      let number = noteConfirmation()
+      let number = countConfirmation()
       let isBeingFetched = index.map { shard[$0].state.isFetching } ?? false
       let confirmation = shard.withEdits(of: key, hash: hash) {
         $0.confirm(id, duringFetch: isBeingFetched ? number : nil)
       }
       if confirmation.changesBase, let index {
         shard[index].state.removeValidator()
+        arrival.index = index
         arrival.isNewest = shard[index].state.unserved.isNone
-        shard.noteUnwritten(index, arrival, &transaction.effects)
+        shard.recordUnwritten(arrival, &transaction.effects)
       }
       shard.sweepEdits(&transaction.effects)
       // A fetch in flight began before the commit has ended: its value can lack the change.
@@ -81,7 +79,6 @@ extension KeyedCache {
   }
 
   /// Marks the value of a key as changed at its origin, and begins to fetch it if it is in memory.
-  @usableFromInline
   func refetch(_ key: Key, hash: UInt64) {
     _ = refresh(key, hash: hash)
     let caller = Caller(nil, at: time.now())
@@ -89,13 +86,12 @@ extension KeyedCache {
       guard shard.pauseCount == 0, let index = shard.keys.index(of: key, hash: hash),
         shard.hasValue(index), shard[index].state.isAtRest
       else { return }
-      _ = begin(&shard, index, caller, .none, inBackground: true, &transaction.effects)
+      _ = begin(index, caller.inBackground, &shard, &transaction.effects)
       shard[index].state.awaitRenewal(at: caller.now)
     }
   }
 
   /// Ends an optimistic update that has failed.
-  @inlinable
   func revert(_ id: UInt64, of key: Key, hash: UInt64) {
     while true {
       let reversal = change(hash, at: .min) { shard, transaction in
@@ -120,7 +116,6 @@ extension KeyedCache {
   /// Replaces the value with the one that results without a draft.
   ///
   /// - Returns: Whether the value is still the one of that version.
-  @inlinable
   func remove(
     _ id: UInt64,
     of key: Key,
@@ -143,14 +138,15 @@ extension KeyedCache {
         return false
       }
       refreshes = rest.refreshes
-      shard.put(rest.value, at: index, &arrival, &transaction)
+      arrival.index = index
+      shard.put(rest.value, &arrival, &transaction)
       if rest.changesBase { shard[index].state.removeValidator() }
       shard.sweepEdits(&transaction.effects)
       arrival.isUsed = false
       arrival.isNewest = shard[index].state.unserved.isNone
       if !rest.changesBase { arrival.name = nil }
       transaction.effects.tell(of: key) { .stored(key: $0) }
-      complete(index, arrival, &shard, &transaction)
+      complete(arrival, &shard, &transaction)
       return true
     }
     if refreshes { _ = refresh(key, hash: hash) }
@@ -160,7 +156,6 @@ extension KeyedCache {
   // MARK: - Reapplying
 
   /// Returns the results of changes to a value, the last one with its cost.
-  @usableFromInline
   func reapply(
     _ changes: [Shard<Key, Value>.Change],
     to value: Value

@@ -5,15 +5,14 @@ final class DraftStack<Value: Sendable>: Sendable {
   @usableFromInline typealias Weighed = EditState<Value, Change>.Weighed
 
   /// The numbers of the updates that the changes belong to.
-  @usableFromInline let ids: [UInt64]
+  let ids: [UInt64]
   /// The changes to reapply.
-  @usableFromInline let changes: [Change]
+  let changes: [Change]
   /// The new value, once the changes have been reapplied to it, and the name of its key for the cacher.
   @usableFromInline let base: Weighed?
-  @usableFromInline let name: String?
-  @usableFromInline let results: [Weighed]
+  let name: String?
+  let results: [Weighed]
 
-  @usableFromInline
   init(
     ids: [UInt64],
     changes: [Change],
@@ -33,7 +32,7 @@ final class DraftStack<Value: Sendable>: Sendable {
 @usableFromInline
 enum OptimisticCommit: Sendable {
   /// The updates whose commits the task runs: what they store is newer than their drafts.
-  @usableFromInline static let local = TaskLocal<[UInt64]>(wrappedValue: [])
+  static let local = TaskLocal<[UInt64]>(wrappedValue: [])
 
   @usableFromInline static var ids: [UInt64] { local.get() }
 }
@@ -62,7 +61,6 @@ extension Shard {
   /// Puts the new value of an entry below the drafts of its key, so that they stay visible.
   ///
   /// - Parameters:
-  ///   - index: The index of the value.
   ///   - way: The way in which it has arrived.
   ///   - arrival: What is known of it: its cost is replaced by that of the visible value, and the name of the key is set if
   ///     the confirmed value is another one.
@@ -70,12 +68,11 @@ extension Shard {
   @usableFromInline
   @inline(never)
   mutating func putBelowDrafts(
-    _ index: Int,
     _ way: Edits.Arrival,
     _ arrival: inout Arrival,
     _ effects: inout Effects
   ) {
-    let entry = keys.entries[index]
+    let entry = keys.entries[arrival.index]
     guard let extras, let value = entry.element.value,
       let place = extras.edits.index(of: entry.key, hash: entry.hash)
     else { return }
@@ -88,14 +85,13 @@ extension Shard {
     arrival.cost = top.value.cost ?? arrival.cost
     arrival.changesBase = top.changesBase
     if top.changesBase { arrival.name = arrival.name ?? arrival.stack?.name }
-    effects.release(setValue(top.value.value, at: index))
+    effects.release(setValue(top.value.value, at: arrival.index))
     sweepEdits(&effects)
   }
 
   // MARK: - The states of updates
 
   /// Changes the updates of a key.
-  @inlinable
   mutating func withEdits<Result>(
     of key: Key,
     hash: UInt64,
@@ -109,7 +105,6 @@ extension Shard {
   }
 
   /// Changes the updates of all keys.
-  @usableFromInline
   @inline(never)
   mutating func changeEdits(_ body: (inout Edits) -> Void) {
     guard let extras else { return }
@@ -119,7 +114,7 @@ extension Shard {
   /// Informs the updates of a value that it has left memory.
   @usableFromInline
   @inline(never)
-  mutating func noteRemoval(of index: Int) {
+  mutating func releaseEdits(of index: Int) {
     let entry = keys.entries[index]
     guard let extras, let place = extras.edits.index(of: entry.key, hash: entry.hash) else {
       return
@@ -149,7 +144,6 @@ extension Shard {
   }
 
   /// Removes the states that no update needs anymore, and the objects that were replaced.
-  @usableFromInline
   @inline(never)
   mutating func sweepEdits(_ effects: inout Effects) {
     guard let extras else { return }
@@ -165,7 +159,6 @@ extension Shard {
   /// Records that an update has computed a value.
   ///
   /// - Returns: Whether the value in memory is still the one of that version.
-  @inlinable
   mutating func endEdit(
     of key: Key,
     hash: UInt64,
@@ -194,13 +187,11 @@ extension Shard {
   }
 
   /// Returns the confirmed value of a key, if the one in memory is not confirmed.
-  @inlinable
   func base(of key: Key, hash: UInt64) -> Value? {
     extras.flatMap { Self.base(of: key, hash: hash, in: $0.edits) }
   }
 
   /// Returns the confirmed value of a key, if the one in memory is not confirmed.
-  @inlinable
   static func base(of key: Key, hash: UInt64, in edits: KeyTable<Key, Edits>) -> Value? {
     edits.index(of: key, hash: hash).flatMap { edits.entries[$0].element.base }
   }

@@ -1,6 +1,5 @@
 extension KeyedCache {
   /// Returns the keys with one of some tags that have a value, a fetch, a subscriber, or a pending write.
-  @inlinable
   func keys(of tags: Set<CacheTag>) -> [TagIndex<Key>.HashedKey] {
     guard let tagging, !tags.isEmpty else { return [] }
     var keys: [TagIndex<Key>.HashedKey] = []
@@ -24,24 +23,22 @@ extension KeyedCache {
   }
 
   /// Records the clear of tags, by which stored copies are judged.
-  @usableFromInline
-  func noteClear(of tags: Set<CacheTag>) {
+  func recordClear(of tags: Set<CacheTag>) {
     guard tagging != nil else { return }
-    if let link { return link.withDebts { $0.remove(tags) } }
-    storage?.note(tags: tags, areCleared: true, in: self)
+    if let shared { return shared.withDebts { $0.removals.owe(tags) } }
+    if let storage { note(storage.marks(of: tags, areCleared: true)) }
   }
 
   /// Records the refresh of tags, by which stored copies are judged.
-  @usableFromInline
-  func noteRefresh(of tags: Set<CacheTag>) {
+  func recordRefresh(of tags: Set<CacheTag>) {
     guard tagging != nil else { return }
-    storage?.note(tags: tags, areCleared: false, in: self)
+    if let storage { note(storage.marks(of: tags, areCleared: false)) }
   }
 
   /// Removes the values with one of some tags, and detaches their flights.
-  @inlinable
+  @usableFromInline
   func forget(tags: Set<CacheTag>) {
-    noteClear(of: tags)
+    recordClear(of: tags)
     for (key, hash) in keys(of: tags) {
       invalidate(key, hash: hash, name: storage?.name(of: key), isSignedOut: true)
     }
@@ -52,17 +49,16 @@ extension KeyedCache {
   /// Other copies are not used, and are removed when they are read. A shared tier removes all of them.
   ///
   /// - Throws: The error because of which copies can remain.
-  @inlinable
+  @usableFromInline
   func clear(tags: Set<CacheTag>) async throws {
     forget(tags: tags)
     try await removeStored(named: nil, byTag: true)
-    if link != nil { try await removeSharedTags() }
+    if shared != nil { try await removeSharedTags() }
   }
 
   /// Marks the values with one of some tags as changed at their origin.
-  @inlinable
   func refresh(tags: Set<CacheTag>) -> RefreshTicket {
-    noteRefresh(of: tags)
+    recordRefresh(of: tags)
     var ticket: RefreshTicket?
     for (key, hash) in keys(of: tags) { ticket = refresh(key, hash: hash) }
     // Without a key, the reference still requires the refreshes before.
@@ -79,9 +75,11 @@ extension KeyedCache {
     guard let storage else { return .usable }
     // User code, called without a lock.
     let tags = tagging?(key) ?? []
-    var verdict = storage.ledger.judge(name, tags, storedAt: entry.storedAt)
+    var verdict = storage.ledger.marks.withLock {
+      $0.judge(name, tags, storedAt: entry.storedAt)
+    }
     // A shared tier judges the rest itself.
-    if link != nil { return verdict == .outdated ? .outdated : .usable }
+    if shared != nil { return verdict == .outdated ? .outdated : .usable }
     if entry.isOutdated, verdict == .usable { verdict = .outdated }
     if entry.isCleared { verdict = .cleared }
     // A clock that was set back makes the age of a copy unknown: it is a fallback once, and then removed.

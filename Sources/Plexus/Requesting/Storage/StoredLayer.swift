@@ -5,21 +5,20 @@ internal import Synchronization
 /// Writes and removals are done one after another in one queue, so that a write that began before a removal
 /// cannot undo it. Reads do not wait for them.
 @usableFromInline
-final class Storage<Key: Hashable & Sendable, Value: Sendable>: Sendable {
+final class StoredLayer<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   let cacher: any Cacher<Value>
   /// The cacher, if it reads several entries with one call.
   let batchReader: (any BatchReadingCacher<Value>)?
   /// The shared tier, if the cacher is one.
-  @usableFromInline let link: SharedLink<Key, Value>?
-  /// The only name, for a single key; other caches can have entries in the cacher.
-  @usableFromInline let onlyName: String?
-  /// The prefix of all names; other caches can have entries in the cacher.
-  let prefix: String?
+  @usableFromInline let shared: SharedLayer<Key, Value>?
+  private let names: Names
+  /// Whether stored copies are read before anything is fetched.
+  private let isReadFirst: Bool
   let calls: CacherCircuitBreaker
-  private let writeBehind: WriteBehind?
+  /// The timer of changes that are written without a call of `flush`, if they are.
+  let writeBehind: WriteBehind?
   let queue = SerialQueue()
-  private let makeName: @Sendable (Key) -> String
-  private let isWriting = Atomic<Bool>(false)
+  private let enqueued = Locked<Set<Turn>>([])
   /// Whether entries were removed by their keys, which can leave bytes in the cacher until the next flush.
   private let hasRemains = Atomic<Bool>(false)
   /// The values that had left memory and could not be written, until a flush reports them.
@@ -43,52 +42,84 @@ final class Storage<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   ///   - clock: The clock of the map.
   ///   - text: Returns the text of a key: equal for equal keys, and for no others.
   @usableFromInline
-  init(
+  convenience init(
     cacher: any Cacher<Value>,
     id: String?,
     policy: CachePolicy,
     clock: any Clock<Duration>,
     text: @escaping @Sendable (Key) -> String
   ) {
-    self.cacher = cacher
-    ledger = RemovalLedger.of(cacher)
-    marker = cacher as? any MarkingCacher<Value>
-    batchReader = cacher as? any BatchReadingCacher<Value>
-    link = (cacher as? any SharedCacher<Value>).map { SharedLink($0) }
     let prefix = StoredNames.prefix(ofID: id)
-    self.prefix = prefix
-    onlyName = nil
-    calls = CacherCircuitBreaker(timeout: policy.storageTimeout, clock: clock)
-    writeBehind = policy.writeBehind.map { WriteBehind(delay: $0, clock: clock) }
-    makeName = { StoredNames.name(of: text($0), prefix: prefix) }
+    let names = Names(prefix: prefix) { StoredNames.name(of: text($0), prefix: prefix) }
+    self.init(cacher, names, policy, clock: clock)
   }
 
   /// Creates the storage of a multiplexer.
   @usableFromInline
-  init(
+  convenience init(
     cacher: any Cacher<Value>,
     onlyName: String,
     policy: CachePolicy,
     clock: any Clock<Duration>
   ) {
+    let name = StoredNames.name(of: StoredNames.text(of: onlyName), prefix: nil)
+    self.init(cacher, Names(only: name) { _ in name }, policy, clock: clock)
+  }
+
+  private init(
+    _ cacher: any Cacher<Value>,
+    _ names: Names,
+    _ policy: CachePolicy,
+    clock: any Clock<Duration>
+  ) {
     self.cacher = cacher
+    self.names = names
+    isReadFirst = policy.cacherRead == .beforeFetch
     ledger = RemovalLedger.of(cacher)
     marker = cacher as? any MarkingCacher<Value>
-    batchReader = nil
-    link = (cacher as? any SharedCacher<Value>).map { SharedLink($0) }
-    prefix = nil
-    let name = StoredNames.name(of: StoredNames.text(of: onlyName), prefix: nil)
-    self.onlyName = name
+    batchReader = cacher as? any BatchReadingCacher<Value>
+    shared = (cacher as? any SharedCacher<Value>).map { SharedLayer($0) }
     calls = CacherCircuitBreaker(timeout: policy.storageTimeout, clock: clock)
     writeBehind = policy.writeBehind.map { WriteBehind(delay: $0, clock: clock) }
-    makeName = { _ in name }
+  }
+
+  /// The names of keys in the cacher; other caches can have entries in it.
+  private struct Names: Sendable {
+    /// The prefix of all names, if there is one.
+    var prefix: String?
+    /// The only name, for a single key.
+    var only: String?
+    let make: @Sendable (Key) -> String
+
+    /// The namespace or the only name of the entries; `nil` if they are all entries of the cacher.
+    var part: String? { only ?? prefix }
+  }
+
+  /// The only name, for a single key.
+  var onlyName: String? { names.only }
+
+  /// Returns the name of a key in the cacher.
+  @usableFromInline
+  func name(of key: Key) -> String {
+    names.make(key)
+  }
+
+  /// Returns the changes of one shard that are still to be written: none so far.
+  @usableFromInline
+  func pendingWrites(isBounded: Bool) -> PendingWrites<Key, Value> {
+    PendingWrites(
+      isReadFirst: isReadFirst,
+      isShared: shared != nil,
+      onlyName: onlyName,
+      isBounded: isBounded
+    )
   }
 
   /// Removes every entry that can be one of this storage's.
   func removeAllEntries() async throws {
-    if let onlyName {
-      try await cacher.removeEntries(forKeys: [onlyName])
-    } else if let prefix {
+    if let only = names.only {
+      try await cacher.removeEntries(forKeys: [only])
+    } else if let prefix = names.prefix {
       try await cacher.removeEntries(withPrefix: prefix)
     } else {
       try await cacher.removeAllEntries()
@@ -108,15 +139,12 @@ final class Storage<Key: Hashable & Sendable, Value: Sendable>: Sendable {
 
   /// The start of a fetch that begins now.
   @usableFromInline var fetchStart: FetchStart {
-    FetchStart(generation: generation, order: ledger.order)
+    FetchStart(generation: generation, order: ledger.marks.withLock { $0.lastOrder })
   }
 
   private var owner: RemovalLedger.Owner {
-    RemovalLedger.Owner(id: ownID, part: part)
+    RemovalLedger.Owner(id: ownID, part: names.part)
   }
-
-  /// The namespace or the only name of the entries; `nil` if they are all entries of the cacher.
-  private var part: String? { onlyName ?? prefix }
 
   /// Performs a removal, and records it as one of this cache.
   ///
@@ -151,50 +179,38 @@ final class Storage<Key: Hashable & Sendable, Value: Sendable>: Sendable {
 
   // MARK: - Marks
 
-  /// Notes that a value has changed at its origin.
-  ///
-  /// - Returns: The time up to which stored copies are outdated.
-  @usableFromInline
-  func noteRefresh(of name: String, in cache: KeyedCache<Key, Value>) -> Duration {
-    note(.refreshedKey(name), in: cache)
+  /// The mark of a refresh of all values.
+  var completeRefresh: CacheMark {
+    names.only.map { .refreshedKey($0) } ?? .refreshedPrefix(names.prefix ?? "")
   }
 
-  /// Notes that all values have changed at their origin.
-  ///
-  /// - Returns: The time up to which stored copies are outdated.
-  @usableFromInline
-  func noteCompleteRefresh(in cache: KeyedCache<Key, Value>) -> Duration {
-    note(onlyName.map { .refreshedKey($0) } ?? .refreshedPrefix(prefix ?? ""), in: cache)
-  }
-
-  /// Notes that the values with some tags have changed at their origin, or were cleared.
-  func note(tags: Set<CacheTag>, areCleared: Bool, in cache: KeyedCache<Key, Value>) {
-    let prefix = prefix ?? ""
-    for tag in tags {
-      let mark =
-        areCleared
-        ? CacheMark.clearedTag(tag, prefix: prefix) : .refreshedTag(tag, prefix: prefix)
-      _ = note(mark, in: cache)
+  /// Returns the marks of a refresh or a clear of tags.
+  func marks(of tags: Set<CacheTag>, areCleared: Bool) -> [CacheMark] {
+    let prefix = names.prefix ?? ""
+    return tags.map { tag in
+      areCleared ? .clearedTag(tag, prefix: prefix) : .refreshedTag(tag, prefix: prefix)
     }
   }
 
-  private func note(_ mark: CacheMark, in cache: KeyedCache<Key, Value>) -> Duration {
+  /// Notes a mark.
+  ///
+  /// - Returns: The time up to which stored copies are affected, and whether the mark has to be written to the cacher.
+  func note(_ mark: CacheMark) -> (time: Duration, isToBeWritten: Bool) {
     let (order, time) = ledger.note(mark)
-    guard marker != nil else { return time }
+    guard marker != nil else { return (time, false) }
     unwrittenMarks.withLock { marks in
       marks[mark] = order
       // Many refreshes are written as one of all values.
       if marks.count > 1024 {
         marks = marks.filter { if case .clearedTag = $0.key { true } else { false } }
-        marks[.refreshedPrefix(prefix ?? "")] = order
+        marks[.refreshedPrefix(names.prefix ?? "")] = order
       }
     }
-    scheduleWriting(in: cache)
-    return time
+    return (time, true)
   }
 
   /// Records that entries were removed by their keys.
-  func noteRemains() { hasRemains.store(true, ordering: .relaxed) }
+  func recordRemains() { hasRemains.store(true, ordering: .relaxed) }
 
   /// Removes the remains of removed entries from the cacher.
   ///
@@ -222,58 +238,34 @@ final class Storage<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     let sorted = marks.sorted { $0.value < $1.value }
     do {
       let generation = try await calls.run(.removal) { try await marker.note(sorted.map(\.key)) }
-      ledger.noteWritten(sorted.map(\.value), generation)
+      ledger.marks.withLock { $0.noteWritten(sorted.map(\.value), generation) }
     } catch {
       unwrittenMarks.withLock { $0.merge(marks) { newer, _ in newer } }
       throw error
     }
   }
 
-  /// Returns the name of a key in the cacher.
-  @usableFromInline
-  func name(of key: Key) -> String {
-    makeName(key)
+  /// The reasons for turns of the queue that no caller waits for.
+  enum Turn: Hashable, Sendable {
+    /// Removals, and the write of the values that have left memory.
+    case writing
+    /// All changes for a shared tier.
+    case sending
   }
 
-  /// Enqueues the write of the values that have left memory, unless it is enqueued already.
-  @usableFromInline
-  func scheduleWriting(in cache: KeyedCache<Key, Value>) {
-    guard !isWriting.exchange(true, ordering: .acquiringAndReleasing) else { return }
+  /// Enqueues a turn, unless one for this reason is enqueued that has not begun.
+  func enqueue(_ turn: Turn, _ work: @escaping @concurrent @Sendable () async -> Void) {
+    guard enqueued.withLock({ $0.insert(turn).inserted }) else { return }
     queue.add { [self] in
-      isWriting.store(false, ordering: .releasing)
-      _ = await cache.synchronize(self, flushing: false)
+      enqueued.withLock { _ = $0.remove(turn) }
+      await work()
     }
-  }
-
-  /// Whether changes are written without a call of `flush`.
-  @usableFromInline var writesBehind: Bool { writeBehind != nil }
-
-  /// Schedules a write of the changes after the delay of the policy.
-  @usableFromInline
-  func noteChange(in cache: KeyedCache<Key, Value>) {
-    writeBehind?.noteChange(in: cache) { write(in: cache) }
-  }
-
-  /// Schedules another write of changes that could not be written.
-  func noteFailure(in cache: KeyedCache<Key, Value>) {
-    writeBehind?.noteFailure(in: cache) { write(in: cache) }
-  }
-
-  private func write(
-    in cache: KeyedCache<Key, Value>
-  ) -> @concurrent @Sendable () async -> Bool? {
-    { [self, weak cache] in await cache?.writeBehind(self) }
-  }
-
-  /// Records that all changes so far are about to be written.
-  func beginFlush() {
-    writeBehind?.beginFlush()
   }
 
   /// Records a value that has left memory and could not be written.
   ///
   /// The number of records is limited, because a flush that reports them might never be called.
-  func noteLoss(_ name: String, _ error: any Error) {
+  func recordLoss(_ name: String, _ error: any Error) {
     losses.release { losses -> (any Error)? in
       guard losses.count < 4096 || losses[name] != nil else { return nil }
       return losses.updateValue(error, forKey: name)
@@ -309,10 +301,10 @@ protocol StoredCopies: AnyObject, Sendable {
   func removeAll() async throws
 }
 
-extension Storage: StoredCopies {
-  var id: CacherID { CacherID(cacher, part: part, owner: self) }
+extension StoredLayer: StoredCopies {
+  var id: CacherID { CacherID(cacher, part: names.part, owner: self) }
 
-  var isShared: Bool { link != nil }
+  var isShared: Bool { shared != nil }
 
   func removeAll() async throws {
     try await remove(count: 1) {

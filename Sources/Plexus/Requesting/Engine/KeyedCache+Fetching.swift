@@ -1,0 +1,217 @@
+// `unsafeDowncast` as in `KeyedCache`.
+
+// The work of flights with no layer between memory and the origin. A flight of one key takes the same steps in
+// `CacheEngine`, which is not generic.
+
+extension KeyedCache {
+  /// Fetches the values of flights, as a part of a fetch of several keys if there is one.
+  ///
+  /// - Returns: The outcomes, in the order of the flights.
+  /// - Throws: The error of all flights.
+  @usableFromInline typealias Fetch =
+    @concurrent @Sendable (_ flights: [Flight], _ batch: BulkFlight?) async throws -> [Outcome]
+
+  /// Fetches the values of flights, and ends the flights.
+  @inlinable
+  func fetch(_ flights: [Flight], in batch: BulkFlight?, by fetch: Fetch) async {
+    let outcomes: [Outcome]
+    do {
+      outcomes = try await fetch(flights, batch)
+    } catch {
+      outcomes = flights.map { _ in Outcome(.failure, error: error) }
+    }
+    await end(flights, with: outcomes, isBulk: batch != nil)
+  }
+
+  /// Ends flights; stored copies that can be the answers instead of errors are read first.
+  ///
+  /// - Parameters:
+  ///   - flights: The flights.
+  ///   - outcomes: The outcomes of their fetch, whose failure counts once.
+  ///   - isBulk: Whether they are part of a fetch of several keys.
+  @inlinable
+  func end(_ flights: [Flight], with outcomes: [Outcome], isBulk: Bool) async {
+    var launched: [Flight] = []
+    var failures = Failures(isBulk: isBulk)
+    for index in flights.indices {
+      let (flight, outcome) = (flights[index], outcomes[index])
+      let next =
+        outcome.kind == .failure
+        ? fail(flight, with: outcome, &failures)
+        : finish(flight, with: outcome, isBulk: isBulk)
+      if !next.isEmpty { launched += next }
+    }
+    launch(launched)
+    if failures.hasUnread { await readFallbacks(failures) }
+  }
+
+  /// The flights of a fetch that have failed.
+  @usableFromInline
+  struct Failures: Sendable {
+    let isBulk: Bool
+    /// Whether the failure has been counted.
+    var isCounted = false
+    /// The errors of flights whose stored copies can be the answers and were not read.
+    var unread: [(flight: Flight, error: any Error)] = []
+
+    @usableFromInline
+    init(isBulk: Bool) {
+      self.isBulk = isBulk
+    }
+
+    @usableFromInline var hasUnread: Bool { !unread.isEmpty }
+  }
+
+  /// Ends a flight that has failed, unless its stored copy has to be read first.
+  ///
+  /// - Returns: The flights to launch.
+  @usableFromInline
+  func fail(_ flight: Flight, with outcome: Outcome, _ failures: inout Failures) -> [Flight] {
+    let error = outcome.error ?? CancellationError()
+    guard readsFallback(for: flight, after: error) else {
+      return fail(flight, because: error, &failures)
+    }
+    failures.unread.append((flight, error))
+    return []
+  }
+
+  private func fail(
+    _ flight: Flight,
+    because error: any Error,
+    _ failures: inout Failures
+  ) -> [Flight] {
+    let outcome = failure(error, of: flight)
+    let counts = !failures.isCounted
+    if outcome.kind == .failure { failures.isCounted = true }
+    return finish(flight, with: outcome, countsFailure: counts, isBulk: failures.isBulk)
+  }
+
+  /// Returns whether the stored copy of a flight has to be read, because it can be the answer instead of an error.
+  private func readsFallback(for flight: Flight, after error: any Error) -> Bool {
+    storage != nil && shared == nil && !flight.isCancelled && flight.plan.previous == nil
+      && policy.usesCachedValue(error)
+  }
+
+  /// Ends the flights whose stored copies have to be read first.
+  @usableFromInline
+  func readFallbacks(_ failures: Failures) async {
+    var launched: [Flight] = []
+    var rest = failures
+    let errors = Dictionary(
+      uniqueKeysWithValues: failures.unread.map { (ObjectIdentifier($0.flight), $0.error) }
+    )
+    await readCopies(for: failures.unread.map(\.flight)) { flight, copy in
+      flight.note(readCopy: copy)
+      guard let error = errors[ObjectIdentifier(flight)] else { return }
+      launched += fail(flight, because: error, &rest)
+    }
+    launch(launched)
+  }
+}
+
+// MARK: - Fetches of several keys
+
+extension KeyedCache {
+  /// Launches several flights as one fetch.
+  @inlinable
+  func launchTogether(_ flights: [Flight], with bulkFetch: @escaping BulkFetch) {
+    let flights = source.delaysFlights ? depart(flights) : flights
+    if flights.isEmpty { return }
+    let batch = BulkFlight(flights)
+    batch.plan.inheritsTaskLocals =
+      policy.inheritsTaskLocals && flights.contains { $0.plan.inheritsTaskLocals }
+    for flight in flights { flight.begin(in: batch) }
+    batch.start { [self] in await fetchTogether(flights, in: batch, with: bulkFetch) }
+  }
+
+  /// Marks several flights as departing, and ends flights that are no longer needed.
+  ///
+  /// - Returns: The flights to fetch.
+  @usableFromInline
+  func depart(_ flights: [Flight]) -> [Flight] {
+    var departing: [Flight] = []
+    departing.reserveCapacity(flights.count)
+    var launched: [Flight] = []
+    for flight in flights {
+      let key = key(of: flight)
+      let isCurrent = shards.withLock(hash: flight.hash) { shard in
+        guard let index = shard.keys.index(of: key, hash: flight.hash),
+          shard[index].state.running === flight
+        else { return false }
+        shard[index].state.depart()
+        // A refresh can have come since the launch.
+        if shard[index].state.servesRefresh { flight.plan.takesStoredCopy = false }
+        return true
+      }
+      // A detached flight is fetched for its callers only.
+      let isWanted = flight.isNeeded && (isCurrent || flight.callerCount > 0)
+      if isWanted { departing.append(flight) } else { launched += cancel(flight, isBulk: true) }
+    }
+    launch(launched)
+    return departing
+  }
+
+  /// Ends a flight without a result, because no caller waits for it anymore.
+  ///
+  /// - Returns: The flights to launch.
+  func cancel(_ flight: Flight, isBulk: Bool) -> [Flight] {
+    finish(flight, with: Outcome(.cancelled, error: CancellationError()), isBulk: isBulk)
+  }
+
+  /// Does the work of several flights: their stored copies, one fetch for the rest, its timeout and retries.
+  ///
+  /// Every flight ends, exactly once.
+  @inlinable
+  func fetchTogether(
+    _ flights: [Flight],
+    in batch: BulkFlight,
+    with bulkFetch: @escaping BulkFetch
+  ) async {
+    let fetch: Fetch = { [self] flights, part in
+      try await outcomes(of: flights, in: part ?? batch, with: bulkFetch)
+    }
+    if storage != nil {
+      await fetchWithCacher(flights, scope: batch, by: fetch)
+    } else {
+      await self.fetch(flights, in: batch, by: fetch)
+    }
+    batch.end()
+  }
+
+  /// Calls the user's fetch, and counts its time.
+  @inlinable
+  func outcomes(
+    of flights: [Flight],
+    in batch: BulkFlight,
+    with bulkFetch: @escaping BulkFetch
+  ) async throws -> [Outcome] {
+    defer {
+      countTime(of: batch)
+      for flight in flights { flight.attempt = batch.attempt }
+    }
+    let scope = batch.whole ?? batch
+    let outcome = try await attempts(of: batch) { [self] batch, number in
+      // The callers of some keys can have left since the batch departed, or since the last attempt.
+      let needed = flights.allSatisfy { $0.isNeeded } ? flights : flights.filter { $0.isNeeded }
+      guard !needed.isEmpty else { return ValueOutcome(BulkValues<Key, Value>.values([:])) }
+      if number == 1 { countFetch(batch, 1) }
+      let keys = keys(of: needed)
+      return ValueOutcome(
+        try await WaitScope.local.withValue(scope) { try await bulkFetch(keys) }
+      )
+    }
+    // The attempts return what the closure above has made.
+    let values = unsafe unsafeDowncast(outcome, to: ValueOutcome<BulkValues<Key, Value>>.self).value
+    return flights.map { Self.outcome(of: $0, in: values) }
+  }
+
+  /// Returns the keys of flights without duplicates: a key that was cleared before its batch departs has several
+  /// flights.
+  @inlinable
+  func keys(of flights: [Flight]) -> [Key] {
+    let keys = flights.map { key(of: $0) }
+    guard source.delaysFlights else { return keys }
+    var known = Set<Key>(minimumCapacity: keys.count)
+    return keys.filter { known.insert($0).inserted }
+  }
+}

@@ -1,0 +1,38 @@
+// @unchecked Sendable as the class above; the rest is constant or atomic.
+
+internal import Synchronization
+
+/// A fetch of several keys, each of which has its own flight.
+///
+/// It is cancelled when every flight has ended or been cancelled, and has the highest priority of all flights.
+@usableFromInline
+final class BulkFlight: Flight, @unchecked Sendable {
+  private let flights: [Flight]
+  private let remaining: Atomic<Int>
+  /// The fetch that callers of its keys wait for: another one if it fetches only a part of those keys.
+  @usableFromInline let whole: BulkFlight?
+
+  @usableFromInline
+  init(_ flights: [Flight], partOf whole: BulkFlight? = nil) {
+    self.flights = flights
+    self.whole = whole
+    remaining = Atomic(flights.count)
+    super.init()
+    // When its closure is called.
+    plan.isCounted = true
+    plan.inheritsTaskLocals = whole?.plan.inheritsTaskLocals ?? false
+  }
+
+  override var label: String? {
+    let labels = flights.prefix(3).compactMap(\.label).joined(separator: ", ")
+    return flights.count > 3 ? "\(labels) and \(flights.count - 3) more" : labels
+  }
+
+  override var isSettled: Bool { !flights.contains(where: \.isNeeded) }
+
+  /// Accounts for a flight that was cancelled or has ended.
+  @usableFromInline
+  func leave() {
+    if remaining.subtract(1, ordering: .acquiringAndReleasing).newValue == 0 { cancel() }
+  }
+}
