@@ -10,7 +10,7 @@ struct TurnBudget: Sendable {
   private let limit: Nanoseconds
   private var elapsed: Nanoseconds = 0
   private var last: Nanoseconds?
-  /// The maximum number of calls, and the number of those before the last reading.
+  /// The maximum number of calls, and the number of calls before the last reading.
   private let most: Int
   private var count = 0
   /// The number of calls between the last reading and the next one, and of those that are still to come.
