@@ -13,7 +13,7 @@ struct TurnBudget: Sendable {
   /// The maximum number of calls, and the number of calls before the last reading.
   private let most: Int
   private var count = 0
-  /// The number of calls between the last reading and the next one, and of those that are still to come.
+  /// The number of calls between the last reading and the next one, and of the calls that are still to come.
   private var step: Int
   private var remaining: Int
   private var interval = 1

@@ -1,3 +1,5 @@
+// `unsafeDowncast`: a bus creates the hub of a channel for the type of event by which it finds the channel.
+
 internal import Synchronization
 
 extension EventChannel {

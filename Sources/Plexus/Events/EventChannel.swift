@@ -1,3 +1,5 @@
+// @unchecked Sendable: required for subclasses of `HandlerQueue.Report`; an offer is immutable.
+
 internal import Synchronization
 
 /// The events of one type and scope: a hub, with the schedule of the retained events in front of it.
