@@ -10,10 +10,10 @@ struct TurnBudget: Sendable {
   private let limit: Nanoseconds
   private var elapsed: Nanoseconds = 0
   private var last: Nanoseconds?
-  /// The maximum number of calls, and the number of calls before the last reading.
+  /// The maximum number of calls, and the number of those before the last reading.
   private let most: Int
   private var count = 0
-  /// The number of calls between the last reading and the next one, and of the calls that are still to come.
+  /// The number of calls between the last reading and the next one, and how many are still to come.
   private var step: Int
   private var remaining: Int
   private var interval = 1

@@ -27,20 +27,6 @@ extension EventBus {
   }
 
   /// Registers an asynchronous closure for the events of a type, until its token is released.
-  ///
-  /// The handler runs in its own task. It receives events in order, and its calls never overlap. While it is
-  /// suspended, it delays other subscribers only if the event is persistent. Removing the handler during a
-  /// call cancels the task; the delivery of a persistent event then counts as failed.
-  ///
-  /// Returning counts as success, throwing as failure.
-  ///
-  /// - Parameters:
-  ///   - type: The exact type of the events.
-  ///   - scope: The exact scope, or `nil` for events posted without a scope.
-  ///   - bufferingPolicy: The policy for events that the handler has not processed yet. Persistent events are
-  ///     delivered regardless of it.
-  ///   - handler: The closure to call. It runs on the actor that it is isolated to.
-  /// - Returns: The token of the handler. Releasing it removes the handler.
   @inlinable
   public nonisolated func observe<E: Event>(
     _ type: E.Type,
@@ -83,22 +69,6 @@ extension EventBus {
   }
 
   /// Registers an asynchronous closure for the events of a type, until its owner is released.
-  ///
-  /// The handler runs in its own task. It receives events in order, and its calls never overlap. While it is
-  /// suspended, it delays other subscribers only if the event is persistent. Removing the handler during a
-  /// call cancels the task; the delivery of a persistent event then counts as failed.
-  ///
-  /// Returning counts as success, throwing as failure.
-  ///
-  /// - Parameters:
-  ///   - owner: The owner, which is held weakly and passed to the closure. The closure must not capture it
-  ///     strongly. After its release, the handler is removed at the next event or the next call of
-  ///     ``EventBus/subscriberCount(for:scope:)``.
-  ///   - type: The exact type of the events.
-  ///   - scope: The exact scope, or `nil` for events posted without a scope.
-  ///   - bufferingPolicy: The policy for events that the handler has not processed yet. Persistent events are
-  ///     delivered regardless of it.
-  ///   - handler: The closure to call with the owner and the event. It runs on the actor that it is isolated to.
   @inlinable
   public nonisolated func observe<Owner: AnyObject & Sendable, E: Event>(
     as owner: Owner,
@@ -144,23 +114,6 @@ extension EventBus {
   }
 
   /// Registers an asynchronous closure for the events of a type, until it is removed by its id.
-  ///
-  /// The handler runs in its own task. It receives events in order, and its calls never overlap. While it is
-  /// suspended, it delays other subscribers only if the event is persistent. Removing the handler during a
-  /// call cancels the task; the delivery of a persistent event then counts as failed.
-  ///
-  /// Returning counts as success, throwing as failure.
-  ///
-  /// - Parameters:
-  ///   - id: The id to pass to ``EventBus/removeObserver(id:)``. Several handlers can share an id. An id that is an
-  ///     object, and is equal only to itself, is held weakly.
-  ///   - type: The exact type of the events.
-  ///   - scope: The exact scope, or `nil` for events posted without a scope.
-  ///   - replacing: Whether handlers with the same id, type and scope are removed atomically. The new handler
-  ///     is last in subscription order and receives all events posted from then on.
-  ///   - bufferingPolicy: The policy for events that the handler has not processed yet. Persistent events are
-  ///     delivered regardless of it.
-  ///   - handler: The closure to call. It runs on the actor that it is isolated to.
   @inlinable
   public nonisolated func observe<E: Event>(
     id: some Hashable & Sendable,

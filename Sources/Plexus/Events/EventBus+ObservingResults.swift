@@ -3,21 +3,7 @@
 /// A closure without `return` matches these overloads, too. They are declared in a protocol extension because
 /// overload resolution prefers the members of `EventBus` itself.
 extension Actor where Self == EventBus {
-  /// Registers a closure for the events of a type, until its token is released.
-  ///
-  /// Synchronous handlers of one type and scope that share an actor run one after another, event by event
-  /// and in subscription order.
-  ///
-  /// The result determines whether a persistent event is delivered to further subscribers and whether it is
-  /// retained: see <doc:persistent-events>. Throwing counts as ``HandlerResult/failed``.
-  ///
-  /// - Parameters:
-  ///   - type: The exact type of the events.
-  ///   - scope: The exact scope, or `nil` for events posted without a scope.
-  ///   - bufferingPolicy: The policy for events that the handler has not processed yet. Persistent events are
-  ///     delivered regardless of it.
-  ///   - handler: The closure to call. It runs on the actor that it is isolated to.
-  /// - Returns: The token of the handler. Releasing it removes the handler.
+  /// Registers a closure with a result for the events of a type, until its token is released.
   @inlinable
   public nonisolated func observe<E: PersistentEvent>(
     _ type: E.Type,
@@ -30,22 +16,7 @@ extension Actor where Self == EventBus {
     return ObservationToken(self.core.add(recipe, of: type, in: scope))
   }
 
-  /// Registers an asynchronous closure for the events of a type, until its token is released.
-  ///
-  /// The handler runs in its own task. It receives events in order, and its calls never overlap. While it is
-  /// suspended, it delays other subscribers only if the event is persistent. Removing the handler during a
-  /// call cancels the task; the delivery of a persistent event then counts as failed.
-  ///
-  /// The result determines whether a persistent event is delivered to further subscribers and whether it is
-  /// retained: see <doc:persistent-events>. Throwing counts as ``HandlerResult/failed``.
-  ///
-  /// - Parameters:
-  ///   - type: The exact type of the events.
-  ///   - scope: The exact scope, or `nil` for events posted without a scope.
-  ///   - bufferingPolicy: The policy for events that the handler has not processed yet. Persistent events are
-  ///     delivered regardless of it.
-  ///   - handler: The closure to call. It runs on the actor that it is isolated to.
-  /// - Returns: The token of the handler. Releasing it removes the handler.
+  /// Registers an asynchronous closure with a result for the events of a type, until its token is released.
   @inlinable
   public nonisolated func observe<E: PersistentEvent>(
     _ type: E.Type,
@@ -58,23 +29,7 @@ extension Actor where Self == EventBus {
     return ObservationToken(self.core.add(recipe, of: type, in: scope))
   }
 
-  /// Registers a closure for the events of a type, until its owner is released.
-  ///
-  /// Synchronous handlers of one type and scope that share an actor run one after another, event by event
-  /// and in subscription order.
-  ///
-  /// The result determines whether a persistent event is delivered to further subscribers and whether it is
-  /// retained: see <doc:persistent-events>. Throwing counts as ``HandlerResult/failed``.
-  ///
-  /// - Parameters:
-  ///   - owner: The owner, which is held weakly and passed to the closure. The closure must not capture it
-  ///     strongly. After its release, the handler is removed at the next event or the next call of
-  ///     ``EventBus/subscriberCount(for:scope:)``.
-  ///   - type: The exact type of the events.
-  ///   - scope: The exact scope, or `nil` for events posted without a scope.
-  ///   - bufferingPolicy: The policy for events that the handler has not processed yet. Persistent events are
-  ///     delivered regardless of it.
-  ///   - handler: The closure to call with the owner and the event. It runs on the actor that it is isolated to.
+  /// Registers a closure with a result for the events of a type, until its owner is released.
   @inlinable
   public nonisolated func observe<Owner: AnyObject & Sendable, E: PersistentEvent>(
     as owner: Owner,
@@ -88,24 +43,7 @@ extension Actor where Self == EventBus {
     self.core.add(recipe, of: type, in: scope)
   }
 
-  /// Registers an asynchronous closure for the events of a type, until its owner is released.
-  ///
-  /// The handler runs in its own task. It receives events in order, and its calls never overlap. While it is
-  /// suspended, it delays other subscribers only if the event is persistent. Removing the handler during a
-  /// call cancels the task; the delivery of a persistent event then counts as failed.
-  ///
-  /// The result determines whether a persistent event is delivered to further subscribers and whether it is
-  /// retained: see <doc:persistent-events>. Throwing counts as ``HandlerResult/failed``.
-  ///
-  /// - Parameters:
-  ///   - owner: The owner, which is held weakly and passed to the closure. The closure must not capture it
-  ///     strongly. After its release, the handler is removed at the next event or the next call of
-  ///     ``EventBus/subscriberCount(for:scope:)``.
-  ///   - type: The exact type of the events.
-  ///   - scope: The exact scope, or `nil` for events posted without a scope.
-  ///   - bufferingPolicy: The policy for events that the handler has not processed yet. Persistent events are
-  ///     delivered regardless of it.
-  ///   - handler: The closure to call with the owner and the event. It runs on the actor that it is isolated to.
+  /// Registers an asynchronous closure with a result for the events of a type, until its owner is released.
   @inlinable
   public nonisolated func observe<Owner: AnyObject & Sendable, E: PersistentEvent>(
     as owner: Owner,
@@ -119,24 +57,7 @@ extension Actor where Self == EventBus {
     self.core.add(recipe, of: type, in: scope)
   }
 
-  /// Registers a closure for the events of a type, until it is removed by its id.
-  ///
-  /// Synchronous handlers of one type and scope that share an actor run one after another, event by event
-  /// and in subscription order.
-  ///
-  /// The result determines whether a persistent event is delivered to further subscribers and whether it is
-  /// retained: see <doc:persistent-events>. Throwing counts as ``HandlerResult/failed``.
-  ///
-  /// - Parameters:
-  ///   - id: The id to pass to ``EventBus/removeObserver(id:)``. Several handlers can share an id. An id that is an
-  ///     object, and is equal only to itself, is held weakly.
-  ///   - type: The exact type of the events.
-  ///   - scope: The exact scope, or `nil` for events posted without a scope.
-  ///   - replacing: Whether handlers with the same id, type and scope are removed atomically. The new handler
-  ///     is last in subscription order and receives all events posted from then on.
-  ///   - bufferingPolicy: The policy for events that the handler has not processed yet. Persistent events are
-  ///     delivered regardless of it.
-  ///   - handler: The closure to call. It runs on the actor that it is isolated to.
+  /// Registers a closure with a result for the events of a type, until it is removed by its id.
   @inlinable
   public nonisolated func observe<E: PersistentEvent>(
     id: some Hashable & Sendable,
@@ -157,25 +78,7 @@ extension Actor where Self == EventBus {
     )
   }
 
-  /// Registers an asynchronous closure for the events of a type, until it is removed by its id.
-  ///
-  /// The handler runs in its own task. It receives events in order, and its calls never overlap. While it is
-  /// suspended, it delays other subscribers only if the event is persistent. Removing the handler during a
-  /// call cancels the task; the delivery of a persistent event then counts as failed.
-  ///
-  /// The result determines whether a persistent event is delivered to further subscribers and whether it is
-  /// retained: see <doc:persistent-events>. Throwing counts as ``HandlerResult/failed``.
-  ///
-  /// - Parameters:
-  ///   - id: The id to pass to ``EventBus/removeObserver(id:)``. Several handlers can share an id. An id that is an
-  ///     object, and is equal only to itself, is held weakly.
-  ///   - type: The exact type of the events.
-  ///   - scope: The exact scope, or `nil` for events posted without a scope.
-  ///   - replacing: Whether handlers with the same id, type and scope are removed atomically. The new handler
-  ///     is last in subscription order and receives all events posted from then on.
-  ///   - bufferingPolicy: The policy for events that the handler has not processed yet. Persistent events are
-  ///     delivered regardless of it.
-  ///   - handler: The closure to call. It runs on the actor that it is isolated to.
+  /// Registers an asynchronous closure with a result for the events of a type, until it is removed by its id.
   @inlinable
   public nonisolated func observe<E: PersistentEvent>(
     id: some Hashable & Sendable,

@@ -41,8 +41,14 @@
 /// | `observe(as: owner, E.self) { owner, event in ... }` | until the owner, which is held weakly, is released |
 /// | `observe(id: id, E.self) { event in ... }` | until it is removed by the id |
 ///
-/// The closure returns nothing or, for persistent events, a ``HandlerResult``. All overloads take a scope and a
-/// buffering policy.
+/// All overloads take a scope and a buffering policy, which does not apply to persistent events.
+///
+/// The closure returns nothing or, for persistent events, a ``HandlerResult``. Returning nothing counts as success,
+/// throwing as failure. The result determines whether a persistent event is delivered to further subscribers and
+/// whether it is retained: see <doc:persistent-events>.
+///
+/// Removing an asynchronous handler during a call cancels its task; the delivery of a persistent event then counts as
+/// failed.
 ///
 /// ## Persistent events
 ///

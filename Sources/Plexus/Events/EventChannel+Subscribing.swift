@@ -1,4 +1,4 @@
-// `unsafeDowncast`: a bus creates the hub of a channel for the type of event by which it finds the channel.
+// The unsafe cast restores the type of the hub: a channel is created for the type of its events.
 
 internal import Synchronization
 

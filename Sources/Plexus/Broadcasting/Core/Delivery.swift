@@ -30,7 +30,7 @@ struct HubEffects: Sendable {
     var read: ContiguousArray<any LogLink.Retired> = []
     /// Values to release.
     var garbage: ContiguousArray<any Sendable> = []
-    /// The steps that follow, in order.
+    /// Closures that are called after that, in order.
     var steps: ContiguousArray<@Sendable () -> Void> = []
   }
 
@@ -148,7 +148,7 @@ struct Delivery<Element: Sendable>: Sendable {
   @usableFromInline var effects = HubEffects()
   /// The elements that were removed from the window and from buffers, which are released with the delivery.
   @usableFromInline var displaced: ContiguousArray<Element> = []
-  /// The number of buffers that have ignored the element, and the number without room for it.
+  /// The number of buffers that have ignored the element, and of buffers that had no room for it.
   @usableFromInline var ignored = 0
   @usableFromInline var refused = 0
 

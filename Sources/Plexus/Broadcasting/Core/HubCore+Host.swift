@@ -9,7 +9,7 @@ extension HubCore {
   struct Reach: Sendable {
     /// The number of subscribers that get it.
     @usableFromInline var notified = 0
-    /// The number of subscribers among them with room for it.
+    /// The number of subscribers that had room for it.
     @usableFromInline var handled = 0
 
     @inlinable

@@ -219,7 +219,7 @@ class HubCore: @unchecked Sendable {
   ///   - reader: The subscriber.
   ///   - recipe: The parts of the handler.
   ///   - effects: Receives what the subscriber leaves behind.
-  ///   - replay: Returns the elements that the handler gets first, given the ones that the subscriber would have read.
+  ///   - replay: Returns the elements that the handler gets first, given the unread ones of the subscriber.
   /// - Returns: The handler, to be started with no lock held.
   func replace(
     _ reader: Reader,
