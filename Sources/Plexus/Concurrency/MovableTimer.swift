@@ -1,6 +1,7 @@
 /// A timer that can be moved, as a part of a state that a lock guards: it fires once, at the time that was set last.
 ///
 /// One task sleeps while a time is set. A later time leaves it alone: its owner lets it sleep again when it wakes.
+@usableFromInline
 struct MovableTimer: Sendable {
   /// The time at which the sleeper wakes, which is not after the time that was set.
   private var wake = Duration.zero
@@ -46,6 +47,7 @@ struct MovableTimer: Sendable {
 
 extension MovableTimer {
   /// The tasks that a move of the timer cancels and starts.
+  @usableFromInline
   struct Move: Sendable {
     fileprivate var cancelled: Sleeper?
     fileprivate var started: Sleeper?

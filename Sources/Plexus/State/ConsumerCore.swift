@@ -115,6 +115,7 @@ final class ConsumerCore<State: Sendable>: Sendable {
     bag?.insert(token)
     add(
       .addition(id) { selectors, state, isFirst in
+        guard !handler.isCancelled else { return }
         relay.attach(to: subscription.subscriber)
         let selector = Selector(select(state))
         selectors.add(selector, select)

@@ -72,7 +72,9 @@ final class LoadingCore<Value: Sendable, Cursor: Sendable>: Sendable {
   ///
   /// - Parameter body: Changes the state, and decides whether it is published: not by default.
   /// - Returns: The result of the body.
+  // Inlined, so that most of it is known to be needless: an update would cost half as much again.
   @inlinable
+  @inline(__always)
   func change<Result>(
     _ body: (inout Loading, inout Publication, _ now: Duration) -> Result
   ) -> Result {
@@ -80,10 +82,12 @@ final class LoadingCore<Value: Sendable, Cursor: Sendable>: Sendable {
     // Replaced values and loads are released with no lock held.
     var former: Loading?
     var delivery: Delivery<LoadState<Value>>?
+    var move: MovableTimer.Move?
     let result = state.withLock { state in
       former = state.loading
       var publication = Publication.nothing
       let result = body(&state.loading, &publication, now)
+      if publishesStaleness { move = setTimer(of: &state, at: now) }
       switch publication {
       case .nothing: break
       case .state: delivery = hub.prepare(state.loading.current)
@@ -92,7 +96,7 @@ final class LoadingCore<Value: Sendable, Cursor: Sendable>: Sendable {
       return result
     }
     delivery?.deliver()
-    if publishesStaleness { setTimer(at: now) }
+    if let move { perform(move) }
     withExtendedLifetime(former) {}
     return result
   }
@@ -138,19 +142,19 @@ extension LoadingCore {
     switch answer(to: request) {
     case .known(let value):
       return .known(value)
-    case .joined(let flight, let place):
-      return .outcome(try await wait(for: flight, in: place) {})
-    case .began(let flight, let cursor):
-      let operation = operation(cursor)
-      return .outcome(
-        try await wait(for: flight, in: .first) {
-          flight.startLoad { priority in
-            Task.detached(priority: priority) { [self] in
-              finish(flight, with: await flight.result(of: operation), accept)
-            }
+    case .waits(let flight, let place, let isNew, let cursor):
+      let outcome = try await flight.loadOutcome(in: place) {
+        guard isNew else { return }
+        let operation = operation(cursor)
+        flight.startLoad { priority in
+          Task.detached(priority: priority) { [self] in
+            finish(flight, with: await flight.result(of: operation), accept)
           }
         }
-      )
+      } leave: {
+        self.leave(flight, place)
+      }
+      return .outcome(outcome)
     }
   }
 
@@ -158,8 +162,8 @@ extension LoadingCore {
   @usableFromInline
   enum Answer: Sendable {
     case known(Value)
-    case joined(Flight, WaitPlace)
-    case began(Flight, at: Cursor?)
+    /// The caller waits for a load, which it has to start if the load is new.
+    case waits(Flight, WaitPlace, isNew: Bool, at: Cursor?)
   }
 
   @inlinable
@@ -170,22 +174,14 @@ extension LoadingCore {
       case .known(let value):
         return .known(value)
       case .joins(let flight):
-        return .joined(flight, flight.join())
+        return .waits(flight, flight.join(), isNew: false, at: nil)
       case .begins(let continues):
         let flight = Flight.ofCaller()
         publication = .state
-        return .began(flight, at: loading.begin(flight, continuing: continues))
+        let cursor = loading.begin(flight, continuing: continues)
+        return .waits(flight, .first, isNew: true, at: cursor)
       }
     }
-  }
-
-  @inlinable
-  func wait(
-    for flight: Flight,
-    in place: WaitPlace,
-    begin: () -> Void
-  ) async throws -> Outcome {
-    try await flight.loadOutcome(in: place, begin: begin) { self.leave(flight, place) }
   }
 
   /// Removes a caller; the last one cancels the load.
@@ -221,20 +217,21 @@ extension LoadingCore {
 // MARK: - Publishing staleness
 
 extension LoadingCore {
-  /// Ensures that a timer fires when the loaded value becomes stale, or earlier.
+  /// Ensures that the timer fires when the loaded value becomes stale, or earlier.
   ///
-  /// - Parameter now: The time of the last change. If another one has followed, it sets the timer, too.
+  /// - Returns: The move of the timer, to be performed with no lock held.
   @usableFromInline
-  @inline(never)
-  func setTimer(at now: Duration) {
-    let move = state.withLock { state -> MovableTimer.Move? in
-      // If the value is stale, the timer is about to publish that.
-      let isStale = state.loading.isStale(after: staleAfter, at: now)
-      guard !state.isClosed, !isStale else { return nil }
-      let time = state.loading.timeUntilStale(after: staleAfter, at: now)
-      return state.timer.set(time.map { now + $0.limited })
-    }
-    move?.perform(on: clock) { [weak self] sleeper, hasSlept in
+  func setTimer(of state: inout State, at now: Duration) -> MovableTimer.Move? {
+    // If the value is stale, the timer is about to publish that.
+    let isStale = state.loading.isStale(after: staleAfter, at: now)
+    guard !state.isClosed, !isStale else { return nil }
+    let time = state.loading.timeUntilStale(after: staleAfter, at: now)
+    return state.timer.set(time.map { now + $0.limited })
+  }
+
+  @usableFromInline
+  func perform(_ move: MovableTimer.Move) {
+    move.perform(on: clock) { [weak self] sleeper, hasSlept in
       self?.wake(sleeper, hasSlept: hasSlept)
     }
   }
