@@ -173,6 +173,7 @@ extension EventBus {
     ) {
       let hash = id.hashValue
       let weakID = AnyID.Weak(id)
+      var recipe = recipe
       while true {
         let channel = makeChannel(of: type, in: scope)
         let known = replacing ? tables.withLock { $0.identified[hash, default: []] } : []
@@ -180,7 +181,7 @@ extension EventBus {
         let now = time.now()
         let added = tables.withLock { tables -> EventChannel.Added? in
           guard !replacing || tables.identified[hash, default: []].elementsEqual(known, by: ===),
-            let added = channel.add(recipe, at: now, replacing: replaced.map(\.handler))
+            let added = channel.add(&recipe, at: now, replacing: replaced.map(\.handler))
           else { return nil }
           let entry = IdentifiedHandler(id: weakID, channel: channel, handler: added.handler)
           tables.remove(replaced, hash: hash)

@@ -61,8 +61,9 @@ extension EventBus.Core {
   @usableFromInline
   @discardableResult
   func add(_ recipe: Handler.Recipe, of type: any Event.Type, in scope: EventScope?) -> Handler {
-    withChannel(of: type, in: scope) { channel in
-      channel.add(recipe, at: time.now()).map(channel.start)
+    var recipe = recipe
+    return withChannel(of: type, in: scope) { channel in
+      channel.add(&recipe, at: time.now()).map(channel.start)
     }
   }
 }

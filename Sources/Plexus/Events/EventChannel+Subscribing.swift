@@ -13,6 +13,7 @@ extension EventChannel {
     var subscription: Subscription<E>?
     insert {
       let new = hub.hostedSubscription(bufferingPolicy: bufferingPolicy)
+      new.subscriber.host = self
       subscription = new
       return new.subscriber.buffer
     }
@@ -34,16 +35,15 @@ extension EventChannel {
   /// Registers a handler for the retained events and those posted from now on.
   ///
   /// - Parameters:
-  ///   - recipe: The parts of the handler.
+  ///   - recipe: The parts of the handler, whose source is set.
   ///   - now: The time, read with no lock held.
   ///   - replaced: The handlers to remove atomically.
   /// - Returns: The handler to start with no lock held, or `nil` if the bus has dropped the channel.
   func add(
-    _ recipe: Handler.Recipe,
+    _ recipe: inout Handler.Recipe,
     at now: Nanoseconds,
     replacing replaced: [Handler] = []
   ) -> EventChannel.Added? {
-    var recipe = recipe
     recipe.source = self
     return state.withLock { state in
       guard !state.isRetired else { return nil }
@@ -97,7 +97,7 @@ extension EventChannel {
     _ state: inout State,
     _ effects: inout HubEffects
   ) -> HandlerQueue.Removal {
-    let (removal, _) = hub.take(handler)
+    let removal = hub.take(handler)
     // A handler that removes itself still returns a result; another one may hang.
     let answers =
       handler.queue.suspends

@@ -38,6 +38,9 @@ final class EventChannel: Sendable {
     /// Whether the bus has dropped the channel; callers that still hold it must look up another one.
     var isRetired = false
 
+    /// Whether something is to be done: most changes of an idle schedule leave nothing.
+    var hasSteps: Bool { isFinished || !schedule.isIdle || !schedule.released.isEmpty }
+
     /// Takes out the completion of a post, if a caller waits for it.
     mutating func takeCompletion(_ post: Int) -> PostCompletion? {
       completions.isEmpty ? nil : completions.removeValue(forKey: post)
@@ -64,7 +67,6 @@ final class EventChannel: Sendable {
     hub = BroadcastHub<E>()
     clock = core.clock
     time = core.time
-    hub.host = self
   }
 
   // MARK: - Posting
@@ -120,7 +122,8 @@ final class EventChannel: Sendable {
 
   /// Carries out the possible steps; a task carries out the rest if there are many.
   func advance(_ state: inout State, at now: Nanoseconds, _ effects: inout HubEffects) {
-    guard !state.isBehind else { return }
+    guard !state.isBehind, state.hasSteps || scope != nil || hub.isHeld.load(ordering: .relaxed)
+    else { return }
     takeSteps(&state, at: now, &effects)
     if state.isBehind {
       effects.then { TurnBudget.continueInTask { [self] in takeTurn() } }
@@ -154,7 +157,7 @@ final class EventChannel: Sendable {
     state.isBehind = deliveries >= limit
     if !state.isBehind { hub.isHeld.store(!state.schedule.isIdle, ordering: .relaxed) }
     let released = state.schedule.takeReleased()
-    if !released.isEmpty { effects.release(released) }
+    effects.release(elements: released)
     if state.isFinished, state.schedule.isIdle { effects.then { [self] in end() } }
     if let scope, state.schedule.isEmpty {
       effects.then { [self] in core?.forget(self, scope: scope) }

@@ -150,6 +150,7 @@ extension MultiplexerMap {
     ///
     /// - Parameter bufferingPolicy: The policy for elements that the subscriber has not read yet.
     /// - Returns: The subscription, which ends when it is dropped or the task that iterates it is cancelled.
+    @inlinable
     public func subscription(
       bufferingPolicy: BufferingPolicy<LoadState<Value>> = .bufferingNewest(1)
     ) -> Subscription<LoadState<Value>> {

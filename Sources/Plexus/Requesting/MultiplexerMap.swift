@@ -284,6 +284,7 @@ public final actor MultiplexerMap<Key: Hashable & Sendable, Value: Sendable> {
   ///   - key: The key.
   ///   - bufferingPolicy: The policy for elements that the subscriber has not read yet.
   /// - Returns: The subscription, which ends when it is dropped or the task that iterates it is cancelled.
+  @inlinable
   public nonisolated func subscription(
     to key: Key,
     bufferingPolicy: BufferingPolicy<LoadState<Value>> = .bufferingNewest(1)

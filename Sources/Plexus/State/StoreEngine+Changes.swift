@@ -16,9 +16,9 @@ extension StoreEngine {
   ) -> Subscription<Change<Value>> {
     let id = ChangeSubscriptions.ID()
     let hub = BroadcastHub<Change<Value>>(onEmpty: { subscribers.remove(id) })
-    hub.host = subscribers
     subscribers.insert(hub, id: id)
     let subscription = hub.subscription(bufferingPolicy: bufferingPolicy)
+    subscription.subscriber.host = subscribers
     run { table, state in
       guard !subscribers.isFinished else { return }
       if let path, let selector = table.index.selector(for: path) as? Selector<Value> {

@@ -105,10 +105,8 @@ extension HubCore: Handler.Source {
   ///   - replay: The elements that the handler gets before all sent ones, oldest first.
   /// - Returns: The handler, to be started with no lock held.
   final func add(_ recipe: Handler.Recipe, replaying replay: [AnyBox] = []) -> Handler.Added {
-    var recipe = recipe
-    recipe.limits.passedTag = passedTag
-    return state.withLock { state in
-      let isOpen = state.register()
+    state.withLock { state in
+      let isOpen = register(&state)
       return add(recipe, at: Place(id: state.lastID, isOpen: isOpen), &state, replaying: replay)
     }
   }
@@ -162,22 +160,23 @@ extension HubCore: Handler.Source {
 
   /// Removes a handler; its closure is released now, or after the batch that is running.
   final func remove(_ handler: Handler) {
-    let (removal, isLast) = take(handler)
+    let removal = take(handler)
     removal.perform()
     announceCount()
-    if isLast { onEmpty?() }
+    if removal.isLastOfHub { onEmpty?() }
   }
 
   /// Takes out a handler; can be called under a lock of the caller.
   ///
-  /// - Returns: The remains of the handler, and whether it was the last subscriber.
-  final func take(_ handler: Handler) -> (removal: HandlerQueue.Removal, isLast: Bool) {
+  /// - Returns: The remains of the handler.
+  final func take(_ handler: Handler) -> HandlerQueue.Removal {
     state.withLock { state in
-      let removal = handler.queue.remove(handler)
-      guard removal.isFirst, let handlers = state.handlers else { return (removal, false) }
+      var removal = handler.queue.remove(handler)
+      guard removal.isFirst, let handlers = state.handlers else { return removal }
       if handler.isOrphaned != nil { handlers.ownedCount -= 1 }
       if removal.isLast { handlers.remove(handler.queue) }
-      return (removal, state.unregister())
+      removal.isLastOfHub = unregister(&state)
+      return removal
     }
   }
 }
@@ -211,7 +210,7 @@ extension Subscription {
   func handler(_ recipe: consuming Handler.Recipe) -> Handler {
     if let filter = subscriber.filter { recipe = recipe.removingDuplicates(filter) }
     if let companion = subscriber.companion.take() { recipe.companion = companion }
-    let host = subscriber.core.host
+    let host = subscriber.host
     if host == nil, subscriber.readsLog, subscriber.replay.isEmpty,
       let added = subscriber.core.replace(
         subscriber,

@@ -47,7 +47,7 @@ extension BroadcastHub {
     limits.passedTag = passedTag
     var dropped = Delivery<Element>()
     let subscriber = state.withLock { state in
-      let isOpen = state.register()
+      let isOpen = register(&state)
       let buffer = PrivateBuffer<Element>(id: state.lastID, limits)
       buffer.replayCount = replay.count
       for element in replay { buffer.deliver(element, to: &dropped) }
@@ -81,7 +81,7 @@ extension BroadcastHub {
   @inlinable
   func logReader(replaying replay: [Element], isHosted: Bool = false) -> Subscriber<Element> {
     state.withLock { state in
-      let isOpen = state.register()
+      let isOpen = register(&state)
       var chunk: LogLink.Chunk<Element>?
       var buffer: PrivateBuffer<Element>?
       if isOpen {
@@ -111,7 +111,7 @@ extension BroadcastHub {
   func windowReader(limit: Int, replaying replay: [Element]) -> Subscriber<Element> {
     let kept = replay.count > 1 ? Array(replay.suffix(limit).reversed()) : replay
     return state.withLock { state in
-      let isOpen = state.register()
+      let isOpen = register(&state)
       if isOpen {
         state.windowReaders &+= 1
         Self.readers(&state).windowLimits.insert(limit)

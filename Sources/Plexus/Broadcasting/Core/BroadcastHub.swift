@@ -103,7 +103,13 @@ extension BroadcastHub {
   ///   - sender: The sender, which subscribers can ignore, or 0.
   @inlinable
   func send(_ element: Element, from sender: UInt64 = 0) {
-    if let delivery = prepare(element, from: sender) { delivery.deliver() }
+    guard hasSubscribers.load(ordering: .relaxed) else { return }
+    var delivery = Delivery<Element>()
+    state.withLock { state in
+      guard state.subscriberCount > 0, !state.isFinished else { return }
+      append(element, from: sender, &state, &delivery)
+    }
+    delivery.deliver()
   }
 
   /// Appends an element for all subscribers without resuming tasks yet.
@@ -266,7 +272,7 @@ extension BroadcastHub {
       displaced = others.trimWindow()
       state.takeRead(&effects)
       reader.isRegistered = false
-      return state.unregister()
+      return unregister(&state)
     }
     guard let isLast else { return }
     effects.perform()

@@ -28,7 +28,9 @@ struct HubEffects: Sendable {
     var takesBack = false
     /// Elements that every reader has read.
     var read: ContiguousArray<any LogLink.Retired> = []
-    /// Values to release.
+    /// Elements to release.
+    var elements: ContiguousArray<AnyBox> = []
+    /// Other values to release.
     var garbage: ContiguousArray<any Sendable> = []
     /// Closures that are called after that, in order.
     var steps: ContiguousArray<@Sendable () -> Void> = []
@@ -66,6 +68,16 @@ struct HubEffects: Sendable {
     add { $0.garbage.append(value) }
   }
 
+  /// Releases elements once the work is done.
+  @usableFromInline
+  mutating func release(elements: ContiguousArray<AnyBox>) {
+    guard !elements.isEmpty else { return }
+    add { work in
+      // Not appended to an empty array, which would be copied.
+      if work.elements.isEmpty { work.elements = elements } else { work.elements += elements }
+    }
+  }
+
   /// Releases a chunk of a log.
   @inlinable
   mutating func release(_ link: LogLink?) {
@@ -94,6 +106,7 @@ struct HubEffects: Sendable {
       all.discarded += work.discarded
       all.takesBack = all.takesBack || work.takesBack
       all.read += work.read
+      all.elements += work.elements
       all.garbage += work.garbage
       all.steps += work.steps
     }

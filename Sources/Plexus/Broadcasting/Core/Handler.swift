@@ -73,7 +73,9 @@ final class Handler: Registration, @unchecked Sendable {
     source = recipe.source == nil ? hub : nil
     isOrphaned = recipe.isOrphaned
     companion = recipe.companion
-    limits = recipe.limits
+    var limits = recipe.limits
+    limits.passedTag = max(limits.passedTag, hub?.passedTag ?? 0)
+    self.limits = limits
     // Elements that are not for the handler do not count toward the limit, so the others are counted one by one.
     let ignores = limits.ignoredSender != 0 || limits.passedTag != 0 || limits.countsOwn
     switch limits.buffer {

@@ -1,21 +1,15 @@
 /// Calls by the sending thread.
 extension HandlerQueue {
-  /// Prepares an element for a handler that sending threads call: it counts as handled once it is in the queue.
-  ///
-  /// - Returns: Whether the handler gets it.
-  func prepareDirectCall(
-    _ item: inout Item,
-    _ state: inout State,
-    _ effects: inout HubEffects
-  ) -> Bool {
+  /// Appends an element for a handler that sending threads call: it counts as handled once it is in the queue.
+  func enqueueDirectCall(_ item: Item, _ state: inout State, _ effects: inout HubEffects) {
+    var item = item
     if let report = item.report.take() {
       let count = state.entries.first?.handler.limits.admits(item.sender) == true ? 1 : 0
       effects.then { report.end(notified: count, handled: count) }
     }
-    guard direct?.isOrdered == false else { return true }
+    guard direct?.isOrdered == false else { return append(item, &state, &effects) }
     // A handler that is only notified needs no queue.
     effects.add { $0.queues.append(self) }
-    return false
   }
 
   /// Calls the handler with the queued elements, unless another thread does.

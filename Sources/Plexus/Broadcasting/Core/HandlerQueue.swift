@@ -224,6 +224,8 @@ final class HandlerQueue: Sendable {
     var isFirst = false
     /// Whether the queue has no handlers anymore and has ended.
     var isLast = false
+    /// Whether the hub has no subscribers anymore.
+    var isLastOfHub = false
     fileprivate var call: Handler.Call?
     fileprivate var items: ContiguousArray<Item> = []
     fileprivate var entries: ContiguousArray<Entry> = []
@@ -305,20 +307,25 @@ final class HandlerQueue: Sendable {
       // An offer has no number of its own.
       if !item.isOffer { latest.store(item.sequence &+ 1, ordering: .releasing) }
       guard state.count > 0 else { return }
-      var item = item
-      if direct != nil, !prepareDirectCall(&item, &state, &effects) { return }
-      guard isAccepted(item, &state) else {
-        effects.add { $0.discarded.append(item) }
-        return
-      }
-      state.items.append(item)
-      if item.report?.receiver != nil {
-        if state.superseded > max(4, state.items.count / 2) { discardSuperseded(&state, &effects) }
-      } else if state.newest < .max {
-        discardUnwanted(&state, &effects)
-      }
-      wake(&state, &effects)
+      guard direct == nil else { return enqueueDirectCall(item, &state, &effects) }
+      append(item, &state, &effects)
     }
+  }
+
+  /// Appends an element, unless its limits refuse it.
+  @inline(__always)
+  func append(_ item: HandlerQueue.Item, _ state: inout State, _ effects: inout HubEffects) {
+    guard isAccepted(item, &state) else {
+      effects.add { $0.discarded.append(item) }
+      return
+    }
+    state.items.append(item)
+    if item.report?.receiver != nil {
+      if state.superseded > max(4, state.items.count / 2) { discardSuperseded(&state, &effects) }
+    } else if state.newest < .max {
+      discardUnwanted(&state, &effects)
+    }
+    wake(&state, &effects)
   }
 
   /// Returns whether the limits of at least one handler allow an element.

@@ -144,11 +144,8 @@ extension HubEffects {
     wake(delivery.effects.first)
     if !delivery.effects.woken.isEmpty { wake(delivery.effects.woken) }
     release(delivery.effects.chunk)
-    for element in delivery.displaced { releaseDisplaced(Box(element)) }
-  }
-
-  @usableFromInline
-  mutating func releaseDisplaced(_ box: AnyBox) {
-    release(box)
+    if !delivery.displaced.isEmpty {
+      release(elements: ContiguousArray(delivery.displaced.map { Box($0) }))
+    }
   }
 }

@@ -38,29 +38,6 @@ class HubCore: @unchecked Sendable {
     @inlinable
     init() {}
 
-    /// Counts a new subscriber and gives it the next place in subscription order.
-    ///
-    /// - Returns: Whether the hub is open; a finished one has no subscribers.
-    @inlinable
-    mutating func register() -> Bool {
-      lastID &+= 1
-      guard !isFinished else { return false }
-      subscriberCount &+= 1
-      if let counts { counts.record(subscriberCount) }
-      return true
-    }
-
-    /// Decrements the number of subscribers.
-    ///
-    /// - Returns: Whether it was the last.
-    @inlinable
-    mutating func unregister() -> Bool {
-      subscriberCount &-= 1
-      guard !isFinished else { return false }
-      if let counts { counts.record(subscriberCount) }
-      return subscriberCount == 0
-    }
-
     /// Whether every reader of the log and of the window has read all elements and is parked.
     @inlinable var hasOnlyParkedReaders: Bool { parkedReaders == logReaders &+ windowReaders }
 
@@ -116,6 +93,8 @@ class HubCore: @unchecked Sendable {
   @usableFromInline let state = Locked(State())
   /// A copy of the flag in the state that is read without the lock.
   @usableFromInline let isFinished = Atomic<Bool>(false)
+  /// Whether there is a subscriber, for a look without the lock; changed under it.
+  @usableFromInline let hasSubscribers = Atomic<Bool>(false)
   /// Whether the number of subscribers is announced.
   @usableFromInline let isCounted = Atomic<Bool>(false)
   /// Whether the elements of the host wait there, behind others; changed under its lock.
@@ -133,9 +112,6 @@ class HubCore: @unchecked Sendable {
   /// The stage of which this is the hub, if it is that of a view; set before the hub is used.
   @exclusivity(unchecked) @safe
   @usableFromInline final weak var stage: (any DerivedStage)?
-  /// The source that registers the handlers, if it is not the hub; set before the hub is used.
-  @exclusivity(unchecked) @safe
-  @usableFromInline final weak var host: (any Handler.Host)?
   /// Ends the subscription of a reader of the window.
   ///
   /// An overridden method would not be specialized; a closure is compiled for the client's type of elements.
@@ -158,6 +134,31 @@ class HubCore: @unchecked Sendable {
     self.onEmpty = onEmpty
   }
 
+  /// Counts a new subscriber and gives it the next place in subscription order; called under the lock.
+  ///
+  /// - Returns: Whether the hub is open; a finished one has no subscribers.
+  @inlinable
+  final func register(_ state: inout State) -> Bool {
+    state.lastID &+= 1
+    guard !state.isFinished else { return false }
+    state.subscriberCount &+= 1
+    hasSubscribers.store(true, ordering: .relaxed)
+    if let counts = state.counts { counts.record(state.subscriberCount) }
+    return true
+  }
+
+  /// Decrements the number of subscribers; called under the lock.
+  ///
+  /// - Returns: Whether it was the last.
+  @inlinable
+  final func unregister(_ state: inout State) -> Bool {
+    state.subscriberCount &-= 1
+    hasSubscribers.store(state.subscriberCount > 0, ordering: .relaxed)
+    guard !state.isFinished else { return false }
+    if let counts = state.counts { counts.record(state.subscriberCount) }
+    return state.subscriberCount == 0
+  }
+
   /// Ends a subscription: it is cancelled, dropped, or has been read to the end.
   ///
   /// - Parameter reader: The subscriber, registered or not.
@@ -170,14 +171,14 @@ class HubCore: @unchecked Sendable {
       reader.isCancelled.store(true, ordering: .releasing)
       guard reader.isRegistered else { return nil }
       state.remove(reader, &effects)
-      return state.unregister()
+      return unregister(&state)
     }
     guard let isLast else { return }
     // First the task of the reader, which can subscribe again.
     effects.perform()
     announceCount()
     if isLast { onEmpty?() }
-    if reader.buffer != nil { host?.leave(reader.id) }
+    reader.host?.leave(reader.id)
   }
 
   /// Finishes the hub if it has no subscribers, which leaves no other work.
@@ -272,6 +273,11 @@ extension HubCore {
     /// A registration that ends with this subscription; set before another thread can access the reader.
     @exclusivity(unchecked) @safe
     @usableFromInline var companion: Registration?
+    /// The source that registers handlers in place of the reader, if it is not the hub; set as the companion is.
+    ///
+    /// A weak reference of the hub would make each retain of the source slower.
+    @exclusivity(unchecked) @safe
+    @usableFromInline var host: (any Handler.Host)?
 
     @inlinable
     init(id: Int, core: HubCore, readsLog: Bool, buffer: Buffer?) {

@@ -80,13 +80,13 @@ final class LoadingCore<Value: Sendable, Cursor: Sendable>: Sendable {
   ) -> Result {
     let now = now
     // Replaced values and loads are released with no lock held.
-    var former: Loading?
+    var former = Loading.Former()
     var delivery: Delivery<LoadState<Value>>?
     var move: MovableTimer.Move?
     let result = state.withLock { state in
-      former = state.loading
       var publication = Publication.nothing
       let result = body(&state.loading, &publication, now)
+      former = state.loading.takeFormer()
       if publishesStaleness { move = setTimer(of: &state, at: now) }
       switch publication {
       case .nothing: break

@@ -46,15 +46,54 @@ struct LoadingState<Value: Sendable, Cursor: Sendable>: Sendable {
     case begins(continuing: Bool)
   }
 
-  @usableFromInline var current = LoadState<Value>.unknown
+  /// What a change has replaced.
+  @usableFromInline
+  struct Former: Sendable {
+    @usableFromInline var current = LoadState<Value>.unknown
+    @usableFromInline var load: CurrentLoad?
+    @usableFromInline var next: Cursor?
+
+    @inlinable
+    init() {}
+  }
+
+  @usableFromInline private(set) var current = LoadState<Value>.unknown
   /// The time at which the loaded value arrived, since the creation of the publisher.
   @usableFromInline var loadedAt = Duration.zero
   /// The place at which the value continues; `nil` before its beginning and after its end.
-  @usableFromInline var next: Cursor?
-  @usableFromInline var load: CurrentLoad?
+  @usableFromInline private(set) var next: Cursor?
+  @usableFromInline private(set) var load: CurrentLoad?
+  /// What the last change has replaced, for whoever takes it: its release can run other code.
+  @usableFromInline var former = Former()
 
   @inlinable
   init() {}
+
+  /// Returns what the last change has replaced.
+  @inlinable
+  mutating func takeFormer() -> Former {
+    var former = Former()
+    swap(&former, &self.former)
+    return former
+  }
+
+  /// Replaces the state, and ends the current load unless another one is given.
+  @inlinable
+  mutating func replace(
+    by new: consuming LoadState<Value>,
+    load newLoad: consuming CurrentLoad? = nil
+  ) {
+    // Exchanged, since copies would be counted.
+    swap(&former.current, &current)
+    swap(&former.load, &load)
+    current = new
+    load = newLoad
+  }
+
+  private mutating func replaceNext(by new: Cursor?) {
+    swap(&former.next, &next)
+    next = new
+  }
 
   /// Returns whether the result of a load will be used.
   @inlinable
@@ -80,29 +119,26 @@ struct LoadingState<Value: Sendable, Cursor: Sendable>: Sendable {
   /// Records that a load has started elsewhere.
   @inlinable
   mutating func startLoading() {
-    current = .loading(previous: current.value)
+    replace(by: .loading(previous: current.value), load: load)
   }
 
   /// Records a new value.
   @inlinable
   mutating func update(_ value: Value, at now: Duration) {
-    load = nil
-    current = .loaded(value)
+    replace(by: .loaded(value))
     loadedAt = now
   }
 
   /// Records a failure.
   @inlinable
   mutating func fail(_ error: any Error) {
-    load = nil
-    current = .failed(error, previous: current.value)
+    replace(by: .failed(error, previous: current.value))
   }
 
   /// Drops everything.
   mutating func reset() {
-    load = nil
-    next = nil
-    current = .unknown
+    replace(by: .unknown)
+    replaceNext(by: nil)
   }
 
   // MARK: - Loads
@@ -134,8 +170,10 @@ struct LoadingState<Value: Sendable, Cursor: Sendable>: Sendable {
   @inlinable
   mutating func begin(_ flight: Flight, continuing continues: Bool) -> Cursor? {
     let previousState = load?.previousState ?? current
-    load = CurrentLoad(flight: flight, continues: continues, previousState: previousState)
-    startLoading()
+    replace(
+      by: .loading(previous: current.value),
+      load: CurrentLoad(flight: flight, continues: continues, previousState: previousState)
+    )
     return continues ? next : nil
   }
 
@@ -166,8 +204,7 @@ struct LoadingState<Value: Sendable, Cursor: Sendable>: Sendable {
   @inlinable
   mutating func abandon(_ flight: Flight) -> Bool {
     guard let load, load.flight === flight else { return false }
-    current = load.previousState
-    self.load = nil
+    replace(by: load.previousState)
     return true
   }
 }
@@ -175,8 +212,8 @@ struct LoadingState<Value: Sendable, Cursor: Sendable>: Sendable {
 extension LoadingState {
   /// Records a page that the current load has brought: behind the others, or in place of them.
   mutating func append<Item>(_ page: Page<Item, Cursor>) where Value == Pages<Item> {
-    let former = load?.continues == true ? current.value?.items ?? [] : []
-    next = page.next
-    update(Pages(items: former + page.items, isComplete: page.next == nil), at: loadedAt)
+    let known = load?.continues == true ? current.value?.items ?? [] : []
+    replaceNext(by: page.next)
+    update(Pages(items: known + page.items, isComplete: page.next == nil), at: loadedAt)
   }
 }

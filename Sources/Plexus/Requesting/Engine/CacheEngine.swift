@@ -130,6 +130,7 @@ class CacheEngine: @unchecked Sendable {
   }
 
   /// Records that a key has a subscriber.
+  @usableFromInline
   final func recordSubscriber() {
     hasHadSubscribers.store(true, ordering: .relaxed)
   }

@@ -127,7 +127,7 @@ extension KeyedCache {
   /// Marks several flights as departing, and ends flights that are no longer needed.
   ///
   /// - Returns: The flights to fetch.
-  @usableFromInline
+  @inlinable
   func depart(_ flights: [Flight]) -> [Flight] {
     var departing: [Flight] = []
     departing.reserveCapacity(flights.count)
@@ -154,6 +154,7 @@ extension KeyedCache {
   /// Ends a flight without a result, because no caller waits for it anymore.
   ///
   /// - Returns: The flights to launch.
+  @usableFromInline
   func cancel(_ flight: Flight, isBulk: Bool) -> [Flight] {
     finish(flight, with: Outcome(.cancelled, error: CancellationError()), isBulk: isBulk)
   }

@@ -5,6 +5,7 @@ extension KeyedCache {
   /// critical section.
   ///
   /// The hub stays while it has subscribers.
+  @inlinable
   func withHub<Result>(
     of key: Key,
     hash: UInt64,
@@ -23,6 +24,7 @@ extension KeyedCache {
   }
 
   /// Returns the state that a new subscriber of a key gets first.
+  @usableFromInline
   func loadState(of key: Key, hash: UInt64) -> LoadState<Value> {
     shards.withLock(hash: hash) { shard in
       shard.keys.index(of: key, hash: hash).map { shard.loadState($0) } ?? .unknown
@@ -51,6 +53,7 @@ extension KeyedCache {
   }
 
   /// Removes the hub of a key without subscribers, unless a new one has been registered since.
+  @inlinable
   func removeHub(of key: Key, hash: UInt64) {
     let removed = shards.withLock(hash: hash) { shard in
       guard let extras = shard.extras else {
@@ -70,7 +73,7 @@ extension KeyedCache {
 
 extension BroadcastHub {
   /// Whether no subscriber is registered.
-  var hasNoSubscribers: Bool {
+  @usableFromInline var hasNoSubscribers: Bool {
     state.withLock { $0.subscriberCount == 0 }
   }
 }

@@ -217,6 +217,7 @@ extension EntryState {
   /// Marks the fetch of the running flight as begun, some time after the flight was launched.
   ///
   /// Until then the flight serves new refreshes.
+  @usableFromInline
   mutating func depart() {
     switch box {
     case .empty, .running: break
