@@ -1,4 +1,4 @@
-// @unchecked Sendable as the class above; the rest is constant or atomic.
+// @unchecked Sendable as `Flight`; the rest is constant or atomic.
 
 internal import Synchronization
 

@@ -1,4 +1,4 @@
-// @unchecked Sendable as the class above; the key is constant.
+// @unchecked Sendable as `Flight`; the key is constant.
 
 /// The flight of one key of a cache.
 @usableFromInline

@@ -251,36 +251,6 @@ extension BroadcastHub {
     effects.perform()
   }
 
-  /// Ends the subscription of a reader of the window.
-  ///
-  /// - Parameter reader: The subscriber, registered or not.
-  @inlinable
-  func removeWindowReader(_ reader: Reader) {
-    var displaced: ContiguousArray<Element> = []
-    var overwritten: [Element] = []
-    var effects = HubEffects()
-    let isLast = state.withLock { state -> Bool? in
-      reader.isCancelled.store(true, ordering: .releasing)
-      guard reader.isRegistered, case .window(let limit) = subscriber(reader).source else {
-        return nil
-      }
-      let others = Self.readers(&state)
-      state.unpark(reader, &effects)
-      state.windowReaders -= 1
-      overwritten = countOverwritten(of: reader, at: state.sequence, limit: limit)
-      others.windowLimits.remove(limit)
-      displaced = others.trimWindow()
-      state.takeRead(&effects)
-      reader.isRegistered = false
-      return unregister(&state)
-    }
-    guard let isLast else { return }
-    effects.perform()
-    announceCount()
-    if isLast { onEmpty?() }
-    withExtendedLifetime((displaced, overwritten)) {}
-  }
-
   /// The number of subscribers, handlers included.
   ///
   /// Handlers whose owner has been released are removed first.

@@ -1,160 +1,3 @@
-// @unchecked Sendable because effects belong to one thread: the one whose change created them.
-
-/// The work that a change leaves, to be done once, with no lock held.
-///
-/// Resuming tasks, ending reports and releasing objects can run user code. Most changes leave one task or nothing,
-/// which needs no allocation.
-@usableFromInline
-struct HubEffects: Sendable {
-  /// The first parked task to resume, unless there are others.
-  @usableFromInline var first: Waiter.ParkedTask?
-  /// The parked tasks to resume.
-  @usableFromInline var woken: ContiguousArray<Waiter.ParkedTask> = []
-  /// A chunk of a log to release.
-  @usableFromInline var chunk: LogLink?
-  /// The work that few changes leave.
-  @usableFromInline var more: More?
-
-  @inlinable
-  init() {}
-
-  /// The work that few changes leave.
-  struct Work: Sendable {
-    /// The queues whose task this thread starts, or whose handlers it calls.
-    var queues: ContiguousArray<HandlerQueue> = []
-    /// The elements that no handler gets anymore.
-    var discarded: ContiguousArray<HandlerQueue.Item> = []
-    /// Whether elements that were not handled have been taken back.
-    var takesBack = false
-    /// Elements that every reader has read.
-    var read: ContiguousArray<any LogLink.Retired> = []
-    /// Elements to release.
-    var elements: ContiguousArray<AnyBox> = []
-    /// Other values to release.
-    var garbage: ContiguousArray<any Sendable> = []
-    /// Closures that are called after that, in order.
-    var steps: ContiguousArray<@Sendable () -> Void> = []
-  }
-
-  @usableFromInline
-  final class More: @unchecked Sendable {
-    @exclusivity(unchecked) @safe
-    var work = Work()
-  }
-
-  /// Changes the work that few changes leave.
-  mutating func add(_ body: (inout Work) -> Void) {
-    let more = more ?? More()
-    body(&more.work)
-    self.more = more
-  }
-
-  /// Resumes a task.
-  @inlinable
-  mutating func wake(_ task: Waiter.ParkedTask?) {
-    guard let task else { return }
-    if first == nil, woken.isEmpty { first = task } else { woken.append(task) }
-  }
-
-  /// Resumes tasks.
-  @inlinable
-  mutating func wake(_ tasks: ContiguousArray<Waiter.ParkedTask>) {
-    if woken.isEmpty { woken = tasks } else { woken += tasks }
-  }
-
-  /// Releases a value once the work is done.
-  @usableFromInline
-  mutating func release(_ value: some Sendable) {
-    add { $0.garbage.append(value) }
-  }
-
-  /// Releases elements once the work is done.
-  @usableFromInline
-  mutating func release(elements: ContiguousArray<AnyBox>) {
-    guard !elements.isEmpty else { return }
-    add { work in
-      // Not appended to an empty array, which would be copied.
-      if work.elements.isEmpty { work.elements = elements } else { work.elements += elements }
-    }
-  }
-
-  /// Releases a chunk of a log.
-  @inlinable
-  mutating func release(_ link: LogLink?) {
-    guard let link else { return }
-    if chunk == nil { chunk = link } else { releaseAnother(link) }
-  }
-
-  @usableFromInline
-  mutating func releaseAnother(_ link: LogLink) {
-    add { $0.garbage.append(link) }
-  }
-
-  /// Calls a closure after the tasks have been resumed and the reports ended.
-  mutating func then(_ step: @escaping @Sendable () -> Void) {
-    add { $0.steps.append(step) }
-  }
-
-  /// Adds the work that another change has left.
-  mutating func add(_ other: HubEffects) {
-    wake(other.first)
-    if !other.woken.isEmpty { wake(other.woken) }
-    release(other.chunk)
-    guard let work = other.more?.work else { return }
-    add { all in
-      all.queues += work.queues
-      all.discarded += work.discarded
-      all.takesBack = all.takesBack || work.takesBack
-      all.read += work.read
-      all.elements += work.elements
-      all.garbage += work.garbage
-      all.steps += work.steps
-    }
-  }
-
-  /// The tasks to resume, in subscription order.
-  @usableFromInline var tasks: ContiguousArray<Waiter.ParkedTask> {
-    var tasks = woken
-    if let first { tasks.append(first) }
-    let isSorted = zip(tasks, tasks.dropFirst()).allSatisfy { $0.id <= $1.id }
-    if !isSorted { tasks.sort { $0.id < $1.id } }
-    return tasks
-  }
-
-  /// Does the work.
-  @inlinable
-  func perform() {
-    if more != nil || !woken.isEmpty { performAll() } else { first?.resume() }
-    withExtendedLifetime(chunk) {}
-  }
-
-  @usableFromInline
-  func performAll() {
-    let tasks = tasks
-    guard let work = more?.work else {
-      for task in tasks { task.resume() }
-      return
-    }
-    // Tasks before a queue in subscription order are resumed before its task.
-    var next = 0
-    for queue in work.queues where queue.direct == nil {
-      while next < tasks.count, tasks[next].id < queue.id {
-        tasks[next].resume()
-        next += 1
-      }
-      queue.attend()
-    }
-    for task in tasks[next...] { task.resume() }
-    for item in work.discarded { item.report?.end(notified: 0, handled: 0) }
-    for queue in work.queues where queue.direct != nil {
-      if work.takesBack { queue.direct?.takeBack(in: queue) }
-      queue.attend()
-    }
-    for part in work.read { part.release() }
-    for step in work.steps { step() }
-  }
-}
-
 /// The work that remains after an element was appended, with the elements that it has displaced.
 @usableFromInline
 struct Delivery<Element: Sendable>: Sendable {
@@ -172,5 +15,16 @@ struct Delivery<Element: Sendable>: Sendable {
   @inlinable
   func deliver() {
     effects.perform()
+  }
+}
+
+extension HubEffects {
+  /// Adds the work that remains of a delivery.
+  @inlinable
+  mutating func add<Element>(_ delivery: Delivery<Element>) {
+    add(delivery.effects)
+    if !delivery.displaced.isEmpty {
+      release(elements: ContiguousArray(delivery.displaced.map { Box($0) }))
+    }
   }
 }

@@ -38,7 +38,7 @@ extension HubCore {
 }
 
 extension HubCore {
-  /// The subscribers of a hub that do not read the log.
+  /// The window, and the subscribers of a hub that do not read the log.
   @usableFromInline
   final class BoundedBuffers<Element: Sendable>: BoundedBuffersBase, @unchecked Sendable {
     /// The newest elements, as many as the largest limit of a reader of the window.

@@ -136,16 +136,3 @@ extension BroadcastHub {
     return Reach(notified: notified, handled: notified &- delivery.refused)
   }
 }
-
-extension HubEffects {
-  /// Adds the work that remains of a delivery.
-  @inlinable
-  mutating func add<Element>(_ delivery: Delivery<Element>) {
-    wake(delivery.effects.first)
-    if !delivery.effects.woken.isEmpty { wake(delivery.effects.woken) }
-    release(delivery.effects.chunk)
-    if !delivery.displaced.isEmpty {
-      release(elements: ContiguousArray(delivery.displaced.map { Box($0) }))
-    }
-  }
-}

@@ -46,7 +46,7 @@ struct LoadingState<Value: Sendable, Cursor: Sendable>: Sendable {
     case begins(continuing: Bool)
   }
 
-  /// What a change has replaced.
+  /// The parts that a change has replaced.
   @usableFromInline
   struct Former: Sendable {
     @usableFromInline var current = LoadState<Value>.unknown
@@ -63,13 +63,13 @@ struct LoadingState<Value: Sendable, Cursor: Sendable>: Sendable {
   /// The place at which the value continues; `nil` before its beginning and after its end.
   @usableFromInline private(set) var next: Cursor?
   @usableFromInline private(set) var load: CurrentLoad?
-  /// What the last change has replaced, for whoever takes it: its release can run other code.
+  /// The parts that the last change has replaced, until they are taken: their release can run other code.
   @usableFromInline var former = Former()
 
   @inlinable
   init() {}
 
-  /// Returns what the last change has replaced.
+  /// Returns the parts that the last change has replaced.
   @inlinable
   mutating func takeFormer() -> Former {
     var former = Former()
@@ -90,7 +90,7 @@ struct LoadingState<Value: Sendable, Cursor: Sendable>: Sendable {
     load = newLoad
   }
 
-  private mutating func replaceNext(by new: Cursor?) {
+  mutating func replaceNext(by new: Cursor?) {
     swap(&former.next, &next)
     next = new
   }
@@ -206,14 +206,5 @@ struct LoadingState<Value: Sendable, Cursor: Sendable>: Sendable {
     guard let load, load.flight === flight else { return false }
     replace(by: load.previousState)
     return true
-  }
-}
-
-extension LoadingState {
-  /// Records a page that the current load has brought: behind the others, or in place of them.
-  mutating func append<Item>(_ page: Page<Item, Cursor>) where Value == Pages<Item> {
-    let known = load?.continues == true ? current.value?.items ?? [] : []
-    replaceNext(by: page.next)
-    update(Pages(items: known + page.items, isComplete: page.next == nil), at: loadedAt)
   }
 }

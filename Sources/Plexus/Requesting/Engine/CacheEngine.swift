@@ -3,7 +3,7 @@
 internal import Synchronization
 
 /// The part of a cache that does not depend on the types of its keys and values: launching fetches, attempts,
-/// timeouts, waiting, leaving, and cycle detection.
+/// timeouts, waiting, leaving, cycle detection, how long values are fresh, and the events for observers.
 ///
 /// ``KeyedCache`` adds the table of keys and values, and the cacher. The engine accesses them through ``Operations`` and
 /// through overrides.
@@ -48,7 +48,7 @@ class CacheEngine: @unchecked Sendable {
   @usableFromInline final let refreshAhead: Nanoseconds
   /// The time after its time to live for which a value is kept, if there is a limit.
   @usableFromInline final let staleTimeToLive: Nanoseconds?
-  private final let timeToLive: Nanoseconds
+  final let timeToLive: Nanoseconds
   @usableFromInline final let time: TimeSource
   final let clock: any Clock<Duration>
   final let operations: Operations
@@ -104,29 +104,6 @@ class CacheEngine: @unchecked Sendable {
   /// - Returns: The number of them so far.
   final func countConfirmation() -> UInt64 {
     confirmations.add(1, ordering: .acquiringAndReleasing).newValue
-  }
-
-  /// Returns the time for which a value can be used, fresh or stale; `nil` for no limit.
-  final func usableTime(_ terms: ValueTerms) -> Duration? {
-    guard let staleTimeToLive else { return nil }
-    let fresh = terms.timeToLive ?? timeToLive.scaled(by: 1 + policy.expiryJitter)
-    let stale = max(staleTimeToLive, terms.staleTime(staleTime), terms.staleIfError ?? 0)
-    return .nanoseconds(max(0, fresh).addingSaturating(stale))
-  }
-
-  /// Returns the time for which a value is fresh: its own time to live, or that of the policy with jitter.
-  @usableFromInline
-  final func lifetime(_ terms: ValueTerms = ValueTerms()) -> EntryState.Lifetime {
-    if let own = terms.timeToLive { return .init(duration: own, terms: terms) }
-    guard policy.expiryJitter > 0 else { return .init(duration: timeToLive, terms: terms) }
-    let factor = 1 + policy.expiryJitter * .random(in: -1...1)
-    return .init(duration: timeToLive.scaled(by: factor), terms: terms)
-  }
-
-  /// Returns the time between a moment and now, or the longest that can be expressed.
-  @inlinable
-  final func age(of moment: Nanoseconds, at now: Nanoseconds) -> Nanoseconds {
-    max(0, now.subtractingSaturating(moment))
   }
 
   /// Records that a key has a subscriber.

@@ -1,7 +1,7 @@
 // `unsafeDowncast` as in `KeyedCache`.
 
-// The work of flights with no layer between memory and the origin. A flight of one key takes the same steps in
-// `CacheEngine`, which is not generic.
+// The work of flights of several keys, and of flights with a cacher. The flight of one key without a cacher takes the same
+// steps in `CacheEngine`, which is not generic.
 
 extension KeyedCache {
   /// Fetches the values of flights, as a part of a fetch of several keys if there is one.

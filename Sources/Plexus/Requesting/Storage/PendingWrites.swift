@@ -148,7 +148,7 @@ struct PendingWrites<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     starts.removeLast()
   }
 
-  /// Removes all entries.
+  /// Removes the starts of all fetches.
   mutating func removeAllStarts() { starts = [] }
 
   /// Returns the start of the fetch of the value at an index.
