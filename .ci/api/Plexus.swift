@@ -418,7 +418,7 @@ final public actor DataPublisher<Value> : Plexus.StatefulBroadcaster where Value
 
     @inlinable nonisolated public var current: Plexus.LoadState<Value> { get }
 
-    @inlinable nonisolated public var isStale: Bool { get }
+    nonisolated public var isStale: Bool { get }
 
     nonisolated public var subscriberCount: Int { get }
 
@@ -426,13 +426,13 @@ final public actor DataPublisher<Value> : Plexus.StatefulBroadcaster where Value
 
     nonisolated public func subscription(bufferingPolicy: Plexus.BufferingPolicy<Plexus.LoadState<Value>> = .bufferingNewest(1)) -> Plexus.Subscription<Plexus.LoadState<Value>>
 
-    @inlinable nonisolated public func startLoading()
+    nonisolated public func startLoading()
 
     @inlinable nonisolated public func update(_ value: Value)
 
-    @inlinable nonisolated public func fail(_ error: any Error)
+    nonisolated public func fail(_ error: any Error)
 
-    @inlinable nonisolated public func reset()
+    nonisolated public func reset()
 
     @discardableResult
     @inlinable public func load(_ operation: @escaping @Sendable () async throws -> Value) async throws -> Value
@@ -900,7 +900,7 @@ final public actor Multiplexer<Value> : Plexus.StatefulBroadcaster, Plexus.Reque
 
     nonisolated public func subscribe(bufferingPolicy: Plexus.BufferingPolicy<Plexus.LoadState<Value>> = .bufferingNewest(1)) -> AsyncStream<Plexus.LoadState<Value>>
 
-    @inlinable nonisolated public func subscription(bufferingPolicy: Plexus.BufferingPolicy<Plexus.LoadState<Value>> = .bufferingNewest(1)) -> Plexus.Subscription<Plexus.LoadState<Value>>
+    nonisolated public func subscription(bufferingPolicy: Plexus.BufferingPolicy<Plexus.LoadState<Value>> = .bufferingNewest(1)) -> Plexus.Subscription<Plexus.LoadState<Value>>
 
     nonisolated public var current: Plexus.LoadState<Value> { get }
 
@@ -908,7 +908,7 @@ final public actor Multiplexer<Value> : Plexus.StatefulBroadcaster, Plexus.Reque
 
     nonisolated public func events(bufferingPolicy: Plexus.BufferingPolicy<Plexus.CacheEvent> = .unbounded) -> AsyncStream<Plexus.CacheEvent>
 
-    @inlinable nonisolated public var statistics: Plexus.CacheStatistics { get }
+    nonisolated public var statistics: Plexus.CacheStatistics { get }
 
     @discardableResult
     nonisolated public func register(in repository: Plexus.MuxRepository = .shared) -> Self
@@ -924,10 +924,10 @@ extension Multiplexer {
 extension Multiplexer {
 
     @discardableResult
-    @inlinable public func update<Result>(optimistically change: @escaping @Sendable (inout Value) -> Void, commit: @Sendable () async throws -> Result) async throws -> Result where Result : Sendable
+    public func update<Result>(optimistically change: @escaping @Sendable (inout Value) -> Void, commit: @Sendable () async throws -> Result) async throws -> Result where Result : Sendable
 
     @discardableResult
-    @inlinable nonisolated public func update(_ body: @Sendable (inout Value) throws -> Void) rethrows -> Value?
+    nonisolated public func update(_ body: @Sendable (inout Value) throws -> Void) rethrows -> Value?
 
     nonisolated public func prefetch()
 }
@@ -993,7 +993,7 @@ final public actor MultiplexerMap<Key, Value> where Key : Hashable, Key : Sendab
 
     nonisolated public func events(bufferingPolicy: Plexus.BufferingPolicy<Plexus.CacheEvent> = .unbounded) -> AsyncStream<Plexus.CacheEvent>
 
-    @inlinable nonisolated public var statistics: Plexus.CacheStatistics { get }
+    nonisolated public var statistics: Plexus.CacheStatistics { get }
 
     @discardableResult
     nonisolated public func register(in repository: Plexus.MuxRepository = .shared) -> Self
@@ -1020,9 +1020,9 @@ extension MultiplexerMap {
         @discardableResult
         @inlinable public func refresh() -> Plexus.MultiplexerMap<Key, Value>.Entry
 
-        @inlinable public func clear() async throws
+        public func clear() async throws
 
-        @inlinable public var current: Plexus.LoadState<Value> { get }
+        public var current: Plexus.LoadState<Value> { get }
 
         public func subscribe(bufferingPolicy: Plexus.BufferingPolicy<Plexus.LoadState<Value>> = .bufferingNewest(1)) -> AsyncStream<Plexus.LoadState<Value>>
 
@@ -1074,7 +1074,7 @@ extension MultiplexerMap {
 
     nonisolated public var keys: [Key] { get }
 
-    @inlinable nonisolated public func store(_ values: [Key : Value])
+    nonisolated public func store(_ values: [Key : Value])
 
     nonisolated public func prefetch(_ keys: some Collection<Key> & Sendable)
 
@@ -1102,13 +1102,13 @@ extension MultiplexerMap {
 extension MultiplexerMap {
 
     @discardableResult
-    @inlinable nonisolated public func update(_ key: Key, _ body: @Sendable (inout Value) throws -> Void) rethrows -> Value?
+    nonisolated public func update(_ key: Key, _ body: @Sendable (inout Value) throws -> Void) rethrows -> Value?
 }
 
 extension MultiplexerMap {
 
     @discardableResult
-    @inlinable public func update<Result>(_ key: Key, optimistically change: @escaping @Sendable (inout Value) -> Void, commit: @Sendable () async throws -> Result) async throws -> Result where Result : Sendable
+    public func update<Result>(_ key: Key, optimistically change: @escaping @Sendable (inout Value) -> Void, commit: @Sendable () async throws -> Result) async throws -> Result where Result : Sendable
 }
 
 extension MultiplexerMap.Entry {
@@ -1121,7 +1121,7 @@ extension MultiplexerMap.Entry {
 extension MultiplexerMap.Entry {
 
     @discardableResult
-    @inlinable public func update(_ body: @Sendable (inout Value) throws -> Void) rethrows -> Value?
+    public func update(_ body: @Sendable (inout Value) throws -> Void) rethrows -> Value?
 
     @discardableResult
     public func update<Result>(optimistically change: @escaping @Sendable (inout Value) -> Void, commit: @Sendable () async throws -> Result) async throws -> Result where Result : Sendable
