@@ -30,13 +30,8 @@ final class LinkConnection: Sendable {
     let report: @Sendable (LinkReport.Content) -> Void
   }
 
-  private struct State: Sendable {
-    var task: Task<Void, Never>?
-    var isCancelled = false
-  }
-
   let parts: Parts
-  private let state = Locked(State())
+  private let task = TaskSlot()
 
   init(_ parts: Parts) {
     if case .oneNode(let group, let retryAfter, let attempts) = parts.mode {
@@ -52,21 +47,12 @@ final class LinkConnection: Sendable {
   /// Begins to receive.
   func start() {
     guard parts.mode != .publishOnly else { return }
-    let task = Task.detached { [parts] in await Self.run(parts) }
-    let isCancelled = state.withLock { state in
-      if !state.isCancelled { state.task = task }
-      return state.isCancelled
-    }
-    if isCancelled { task.cancel() }
+    task.start { Task.detached { [parts] in await Self.run(parts) } }
   }
 
   /// Ends the connection: no message is handled afterwards, and unacknowledged ones go to other nodes.
   func cancel() {
-    let task = state.withLock { state in
-      state.isCancelled = true
-      return state.task.take()
-    }
-    task?.cancel()
+    task.cancel()
   }
 
   // MARK: - Receiving
