@@ -49,12 +49,7 @@ extension RedisSpace {
   /// A removal that is being repeated would remove them: they wait for it, also in a cancelled task, for the time of its
   /// commands. Failed removals of tags, and of everything, can still remove them.
   func storing(_ keys: [String], _ store: () async throws -> Void) async throws {
-    var begun = debts.withLock { $0.beginStoring(keys) }
-    while begun == nil {
-      _ = await payment.withLock { $0 }?.task.result
-      begun = debts.withLock { $0.beginStoring(keys) }
-    }
-    guard let revision = begun else { return }
+    let revision = await beginStoring(keys)
     defer { debts.withLock { $0.endStoring(keys) } }
     try await store()
     debts.withLock { debts in
@@ -62,6 +57,13 @@ extension RedisSpace {
         keys.lazy.flatMap { [RemovalDebtsState.Subject.key($0), .outdated($0)] },
         upTo: revision
       )
+    }
+  }
+
+  private func beginStoring(_ keys: [String]) async -> UInt64 {
+    while true {
+      if let revision = debts.withLock({ $0.beginStoring(keys) }) { return revision }
+      _ = await payment.withLock { $0 }?.task.result
     }
   }
 
@@ -89,12 +91,11 @@ extension RedisSpace {
   func payDebts() async throws {
     let (last, isOwing) = debts.withLock { ($0.lastRevision, !$0.debts.isEmpty) }
     guard isOwing else { return }
-    var payment = payInTask()
-    try await payment.task.value
-    while payment.revision < last {
+    var payment: Payment
+    repeat {
       payment = payInTask()
       try await payment.task.value
-    }
+    } while payment.revision < last
   }
 
   /// Begins to repeat the changes that have failed, unless that is in progress.
