@@ -26,7 +26,7 @@ extension EventChannel {
   @usableFromInline
   func insert(_ register: () -> HubCore.Buffer?) {
     change { state, _ in
-      guard !state.isRetired, let buffer = registered(state, register) else { return }
+      guard !state.isRetired, let buffer = registered(&state, register) else { return }
       assert(buffer.id == state.schedule.nextID)
       state.schedule.add(.stream(buffer))
     }
@@ -53,7 +53,7 @@ extension EventChannel {
         let removal = take(handler, &state, &effects)
         effects.then { removal.perform() }
       }
-      let added = registered(state) { hub.add(recipe) }
+      let added = registered(&state) { hub.add(recipe) }
       assert(added.handler.id == state.schedule.nextID)
       // A new task has the priority of its first event.
       if added.isFirst { raisedPriority.store(0, ordering: .relaxed) }
@@ -65,7 +65,7 @@ extension EventChannel {
   }
 
   /// Calls a closure that registers a subscriber with the hub, which ignores the events that still wait in the schedule.
-  private func registered<Result>(_ state: State, _ register: () -> Result) -> Result {
+  private func registered<Result>(_ state: inout State, _ register: () -> Result) -> Result {
     // Nothing goes to the subscriber before the retained events.
     if state.schedule.isRetaining { hub.isHeld.store(true, ordering: .relaxed) }
     hub.passedTag = UInt64(state.schedule.passed)
