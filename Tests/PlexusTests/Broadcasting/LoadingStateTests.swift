@@ -70,7 +70,7 @@ import Testing
   }
 
   @Test(arguments: ["reset", "update", "fail", "abandon"])
-  func `rule 0.7: a result that comes after something newer is ignored`(event: String) {
+  func `a result that comes after something newer is ignored`(event: String) {
     var state = State()
     state.update(1, at: .zero)
     let load = state.beginLoad()
