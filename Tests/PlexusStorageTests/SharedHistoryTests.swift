@@ -61,37 +61,45 @@ private final class SharedRun {
 
   private static func tag(_ key: Int) -> CacheTag { CacheTag("\(key % 2)") }
 
+  /// A request, and the fetch that is made for it.
+  ///
+  /// Storing a value ends the requests that wait for it, at any later time, so that each has its own signs.
+  private struct Call {
+    enum Sign { case begun, ended }
+
+    let gate = Gate()
+    let signs = Log<Sign>()
+  }
+
   /// The origin of one map.
   private final class Origin: Sendable {
     private let order: Guarded<Int>
-    private let gate = Guarded<Gate?>(nil)
-    /// The events: fetches that have begun and requests that have ended.
-    let log = Log<String>()
+    private let call = Guarded<Call?>(nil)
 
     init(_ order: Guarded<Int>) {
       self.order = order
     }
 
     /// Holds the next fetch.
-    func hold(_ gate: Gate?) { self.gate.withLock { $0 = gate } }
+    func hold(_ call: Call?) { self.call.withLock { $0 = call } }
 
     func fetch(_ key: Int) async throws -> Person {
       let start = order.withLock { $0 }
-      let gate = gate.withLock { gate in
-        let taken = gate
-        gate = nil
+      let call = call.withLock { call in
+        let taken = call
+        call = nil
         return taken
       }
-      if let gate {
-        log.append("begun")
-        try await gate.wait()
+      if let call {
+        call.signs.append(.begun)
+        try await call.gate.wait()
       }
       return Person(name: "\(key)", age: start)
     }
   }
 
   private struct Fetch {
-    let gate: Gate
+    let call: Call
     let caller: Task<Person, any Error>
     /// Whether its result is not kept.
     var isDetached = false
@@ -158,7 +166,7 @@ private final class SharedRun {
   func endFetches() async {
     for side in sides {
       for fetch in side.fetches.values {
-        fetch.gate.open()
+        fetch.call.gate.open()
         _ = await fetch.caller.result
       }
     }
@@ -235,16 +243,14 @@ private final class SharedRun {
     note("\(side) begins \(key)")
     noteReading(key)
     _ = advance()
-    let (gate, log, map) = (Gate(), sides[side].origin.log, sides[side].map)
-    sides[side].origin.hold(gate)
-    let count = log.entries.count
+    let (call, map) = (Call(), sides[side].map)
+    sides[side].origin.hold(call)
     let caller = Task { () async throws -> Person in
-      defer { log.append("ended") }
+      defer { call.signs.append(.ended) }
       return try await map.request(key)
     }
-    await log.wait { $0.count > count }
-    if log.entries[count] == "begun" {
-      sides[side].fetches[key] = Fetch(gate: gate, caller: caller)
+    if await call.signs.first(1) == [.begun] {
+      sides[side].fetches[key] = Fetch(call: call, caller: caller)
       expect(isUsable(key) != true, "a copy of \(key) that is usable was not used")
     } else {
       sides[side].origin.hold(nil)
@@ -257,7 +263,7 @@ private final class SharedRun {
   private func endFetch(_ key: Int, _ side: Int) async throws {
     guard let fetch = sides[side].fetches.removeValue(forKey: key) else { return }
     note("\(side) ends \(key)")
-    fetch.gate.open()
+    fetch.call.gate.open()
     let start = try await fetch.caller.value.age ?? 0
     guard !fetch.isDetached else { return }
     bring(start, key, side)
