@@ -11,8 +11,9 @@ final class Tier: Sendable {
     var lease: Duration = .seconds(3)
     /// The longest time after which an entry is removed if nothing replaces it.
     var retention: Duration = .seconds(7 * 86_400)
-    /// The time for which callers that wait for a fetch are given its failure.
-    var failure: Duration = .seconds(5)
+    /// The time for which callers that wait for a fetch are given its failure: a slow process can look as late as a lease
+    /// allows.
+    var failure: Duration { min(max(lease, .seconds(5)), .seconds(60)) }
 
     init() {}
   }

@@ -528,6 +528,22 @@ struct `A space of the shared tier` {
     }
   }
 
+  @Test(arguments: [(30, 30), (3_600, 60)])
+  func `the failure of a fetch is kept for slow processes as long as a lease, within limits`(
+    lease: Int,
+    time: Int
+  ) async throws {
+    let server = try RedisServer()
+    let node = try await Node("a", on: server, lease: .seconds(lease))
+    let lease = try await node.lease("k")
+    try await node.tier.release([lease], because: [7])
+    let reply = try RedisShell.run("PTTL \(node.tier.names.fetch("k"))", on: server)
+    let rest = try #require(Int(reply.dropFirst().dropLast()))
+    #expect(rest <= time * 1_000)
+    // Without the lease it would be five seconds.
+    #expect(rest > 5_000)
+  }
+
   @Test func `a lease is given back to a server without memory, also without its failure`()
     async throws
   {
