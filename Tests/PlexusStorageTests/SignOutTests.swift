@@ -14,6 +14,8 @@ struct `The files of a cacher` {
   }
 
   /// Whether a file or the name of a file contains a text.
+  ///
+  /// - Parameter text: A text with letters that no number in hexadecimal digits has, as names of files do.
   private func contain(_ text: String) throws -> Bool {
     let names = try FileManager.default.contentsOfDirectory(atPath: folder.path)
     return try names.contains { name in
@@ -39,21 +41,21 @@ struct `The files of a cacher` {
     let repository = MuxRepository()
     let maps = [try map(kind, nil), try map(kind, "a", apart: apart), try map(kind, "b")]
     let profile = Multiplexer<Person>(id: "profile", cacher: try kind.open(folder.path)) {
-      Person(name: "name of ada")
+      Person(name: "name of olga")
     }
     for map in maps { map.register(in: repository) }
     profile.register(in: repository)
     for round in 0..<3 {
       for map in maps {
-        map.store(Person(name: "name of ada \(round)"), for: "ada")
+        map.store(Person(name: "name of olga \(round)"), for: "olga")
         try await map.flush()
       }
       _ = try await profile.refresh().request()
       try await profile.flush()
     }
-    #expect(try contain("name of ada"))
+    #expect(try contain("name of olga"))
     try await repository.clearAll()
-    #expect(try !contain("ada"))
+    #expect(try !contain("olga"))
   }
 
   @Test(arguments: CacherKind.allCases, [nil, "a"] as [String?])
@@ -64,19 +66,19 @@ struct `The files of a cacher` {
     let map = try map(kind, "map")
     let other = try self.map(kind, "other")
     for map in [map, other] {
-      _ = try await map.request(map === other ? "grace" : "ada")
+      _ = try await map.request(map === other ? "grace" : "olga")
       try await map.flush()
     }
     try await map.clear()
-    #expect(try !contain("ada"))
+    #expect(try !contain("olga"))
     #expect(try contain("name of grace"))
     let profile = Multiplexer<Person>(id: "me", cacher: try kind.open(folder.path)) {
-      Person(name: "name of ada")
+      Person(name: "name of olga")
     }
     _ = try await profile.request()
     try await profile.flush()
     try await profile.clear()
-    #expect(try !contain("ada"))
+    #expect(try !contain("olga"))
     #expect(try contain("name of grace"))
   }
 
@@ -85,11 +87,11 @@ struct `The files of a cacher` {
     kind: CacherKind
   ) async throws {
     let map = try map(kind, "map")
-    for key in ["ada", "grace"] { _ = try await map.request(key) }
+    for key in ["olga", "grace"] { _ = try await map.request(key) }
     try await map.flush()
-    try await map.clear("ada")
+    try await map.clear("olga")
     try await map.flush()
-    #expect(try !contain("ada"))
+    #expect(try !contain("olga"))
     #expect(try contain("name of grace"))
   }
 
@@ -98,30 +100,30 @@ struct `The files of a cacher` {
     kind: CacherKind
   ) async throws {
     let cacher = try kind.open(folder.path)
-    try await cacher.store("name of ada", for: "a/ada")
+    try await cacher.store("name of olga", for: "a/olga")
     try await cacher.store("name of grace", for: "b/grace")
     try await cacher.removeEntries(withPrefix: "a/")
-    #expect(try !contain("ada"))
+    #expect(try !contain("olga"))
     #expect(try contain("name of grace"))
   }
 
   @Test private func `have nothing of what a killed process was about to write`() async throws {
     for kind in CacherKind.allCases {
       let map = try map(kind, "map")
-      _ = try await map.request("ada")
+      _ = try await map.request("olga")
       try await map.flush()
       let names = try FileManager.default.contentsOfDirectory(atPath: folder.path)
       let url = URL(filePath: folder.path)
       if kind == .log {
         let name = try #require(names.first { $0.hasSuffix(".log") })
-        try Data("name of ada".utf8).write(to: url.appending(path: name + ".new"))
+        try Data("name of olga".utf8).write(to: url.appending(path: name + ".new"))
       } else {
         let name = try #require(names.first { $0.hasSuffix(".json") })
         let tag = name.split(separator: ".").first ?? ""
-        try Data("name of ada".utf8).write(to: url.appending(path: "\(tag).ff.tmp"))
+        try Data("name of olga".utf8).write(to: url.appending(path: "\(tag).ff.tmp"))
       }
       try await map.clear()
-      #expect(try !contain("ada"))
+      #expect(try !contain("olga"))
     }
   }
 }
@@ -151,10 +153,10 @@ struct `A folder that vanishes` {
     _ = try await map.request("0")
     try await map.flush()
     try await map.clear("0")
-    _ = try await map.request("ada")
+    _ = try await map.request("olga")
     try FileManager.default.removeItem(atPath: folder.path + "/sub")
     try await map.flush()
-    #expect(try await stored(kind, "ada"))
+    #expect(try await stored(kind, "olga"))
     // Again, between two writes.
     _ = try await map.request("grace")
     try FileManager.default.removeItem(atPath: folder.path + "/sub")
@@ -170,11 +172,11 @@ struct `A folder that vanishes` {
   ) async throws {
     let (map, other) = (try map(kind), try map(kind))
     try await other.clear("0")
-    for key in ["ada", "grace"] { _ = try await map.request(key) }
-    try await other.clear("ada")
+    for key in ["olga", "grace"] { _ = try await map.request(key) }
+    try await other.clear("olga")
     try FileManager.default.removeItem(atPath: folder.path + "/sub")
     try await map.flush()
-    #expect(try await !stored(kind, "ada"))
+    #expect(try await !stored(kind, "olga"))
     #expect(try await stored(kind, "grace"))
   }
 
@@ -183,7 +185,7 @@ struct `A folder that vanishes` {
     kind: CacherKind
   ) async throws {
     let map = try map(kind)
-    _ = try await map.request("ada")
+    _ = try await map.request("olga")
     try? FileManager.default.removeItem(atPath: path)
     try FileManager.default.createDirectory(
       atPath: folder.path + "/sub",
@@ -191,7 +193,7 @@ struct `A folder that vanishes` {
     )
     try Data().write(to: URL(filePath: path))
     let error = try await #require(throws: CacherError.self) { try await map.flush() }
-    guard case .system(_, let failed, let code)? = error.failures["map/ada"] as? StorageError
+    guard case .system(_, let failed, let code)? = error.failures["map/olga"] as? StorageError
     else {
       Issue.record("\(error)")
       return
@@ -200,6 +202,6 @@ struct `A folder that vanishes` {
     #expect(code == ENOTDIR)
     try FileManager.default.removeItem(atPath: path)
     try await map.flush()
-    #expect(try await stored(kind, "ada"))
+    #expect(try await stored(kind, "olga"))
   }
 }
