@@ -87,7 +87,7 @@ public struct Subscription<Element: Sendable>: AsyncSequence, Sendable {
   public struct Iterator: AsyncIteratorProtocol {
     @usableFromInline let subscriber: Subscriber<Element>
     /// The run of elements that is being read, if the subscriber reads the log.
-    @usableFromInline var run: LogLink.Run<Element>?
+    @usableFromInline var run: LogBase.Run<Element>?
     /// The sequence number of the first element of the run.
     @usableFromInline var start = 0
     /// The number of elements of the run, read or not.

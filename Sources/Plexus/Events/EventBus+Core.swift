@@ -63,16 +63,28 @@ extension EventBus {
 
     /// Returns the channel of a type and scope; creates it if necessary.
     func makeChannel(of eventType: any Event.Type, in scope: EventScope?) -> EventChannel {
+      // Without a scope, this copies nothing.
+      switch scope {
+      case nil: makeChannel(of: eventType)
+      case let scope?: makeChannel(of: eventType, in: scope)
+      }
+    }
+
+    private func makeChannel(of eventType: any Event.Type) -> EventChannel {
+      let type = ObjectIdentifier(eventType)
+      if let channel = channel(of: type) { return channel }
+      let new = EventChannel(of: eventType, scope: nil, core: self)
+      return tables.withLock { tables in
+        if let known = tables.unscoped[type] { return known }
+        tables.unscoped[type] = new
+        return new
+      }
+    }
+
+    private func makeChannel(of eventType: any Event.Type, in scope: EventScope) -> EventChannel {
       let type = ObjectIdentifier(eventType)
       if let channel = channel(of: type, in: scope) { return channel }
       let new = EventChannel(of: eventType, scope: scope, core: self)
-      guard let scope else {
-        return tables.withLock { tables in
-          if let known = tables.unscoped[type] { return known }
-          tables.unscoped[type] = new
-          return new
-        }
-      }
       let key = ScopedKey(type: type, hash: scope.hashValue)
       var compared: ContiguousArray<EventChannel> = []
       while true {
@@ -173,15 +185,14 @@ extension EventBus {
     ) {
       let hash = id.hashValue
       let weakID = AnyID.Weak(id)
-      var recipe = recipe
       while true {
         let channel = makeChannel(of: type, in: scope)
         let known = replacing ? tables.withLock { $0.identified[hash, default: []] } : []
         let replaced = known.filter { $0.channel == channel.id && $0.id.matches(id) }
         let now = time.now()
-        let added = tables.withLock { tables -> EventChannel.Added? in
+        let added = tables.withLock { tables -> EventChannel.Addition? in
           guard !replacing || tables.identified[hash, default: []].elementsEqual(known, by: ===),
-            let added = channel.add(&recipe, at: now, replacing: replaced.map(\.handler))
+            let added = channel.add(recipe, at: now, replacing: replaced.map(\.handler))
           else { return nil }
           let entry = IdentifiedHandler(id: weakID, channel: channel, handler: added.handler)
           tables.remove(replaced, hash: hash)

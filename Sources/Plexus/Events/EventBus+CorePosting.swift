@@ -61,9 +61,8 @@ extension EventBus.Core {
   @usableFromInline
   @discardableResult
   func add(_ recipe: Handler.Recipe, of type: any Event.Type, in scope: EventScope?) -> Handler {
-    var recipe = recipe
-    return withChannel(of: type, in: scope) { channel in
-      channel.add(&recipe, at: time.now()).map(channel.start)
+    withChannel(of: type, in: scope) { channel in
+      channel.add(recipe, at: time.now()).map(channel.start)
     }
   }
 }

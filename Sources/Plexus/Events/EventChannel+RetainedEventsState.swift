@@ -2,7 +2,7 @@ extension EventChannel {
   /// The events of a channel that are retained for later subscribers.
   ///
   /// Removed elements are returned to the caller, so that they are released without a lock.
-  struct RetainedEvents<Element: Sendable>: Sendable {
+  struct RetainedEventsState<Element: Sendable>: Sendable {
     private struct Entry: Sendable {
       let post: Int
       let rule: PersistenceRule
@@ -16,7 +16,7 @@ extension EventChannel {
     /// The index of the first entry without a leading gap.
     private var start = 0
     /// The deadlines of retained events and, for a while, of removed ones.
-    private var deadlines = Deadlines()
+    private var deadlines = DeadlinesState()
 
     /// The number of events.
     private(set) var count = 0
@@ -158,7 +158,7 @@ extension EventChannel {
         start = 0
       }
       if deadlines.count > 2 * count + 32 {
-        var remaining = Deadlines()
+        var remaining = DeadlinesState()
         swap(&remaining, &deadlines)
         remaining.keep { contains(post: $0, at: .min) }
         deadlines = remaining

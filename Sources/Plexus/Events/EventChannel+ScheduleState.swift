@@ -14,7 +14,7 @@ extension EventChannel {
   /// - An event is retained from its post until a success under a clearing rule, a limit, its deadline or a
   ///   request removes it.
   /// - All removed elements go through ``released``, so that they are released without a lock.
-  struct Schedule<Element: Sendable, Member: Sendable>: Sendable {
+  struct ScheduleState<Element: Sendable, Member: Sendable>: Sendable {
     /// An event for one subscriber.
     struct Offer: Sendable {
       let number: Int
@@ -42,17 +42,17 @@ extension EventChannel {
     private struct Replayed: Sendable {
       let post: Int
       /// The former retention of the event, if its acceptance has ended it.
-      let cleared: RetainedEvents<Element>.Cleared?
+      let cleared: RetainedEventsState<Element>.Cleared?
     }
 
     private enum Job: Sendable {
       case fanOut(Element, post: Int)
-      case delivery(Delivery)
+      case queued(QueuedPost)
       /// Replays retained events up to the last post to one subscriber; `done` is its latest post.
       case replay(receiver: Int, last: Int, done: Int)
     }
 
-    private struct Delivery: Sendable {
+    private struct QueuedPost: Sendable {
       let element: Element
       let post: Int
       let rule: PersistenceRule
@@ -69,7 +69,7 @@ extension EventChannel {
     private var lastPost = 0
     private var lastOffer = 0
     /// The events retained for later subscribers.
-    private(set) var retained = RetainedEvents<Element>()
+    private(set) var retained = RetainedEventsState<Element>()
     private var jobs = Ring<Job>()
     /// The number of replays that have not begun.
     private var replayCount = 0
@@ -180,8 +180,8 @@ extension EventChannel {
       if !isAwaited, places.isEmpty, isIdle, retained.contains(post: lastPost, at: now) {
         return lastPost
       }
-      let delivery = Delivery(element: element, post: lastPost, rule: rule, last: lastID)
-      if isIdle { current = .delivery(delivery) } else { jobs.append(.delivery(delivery)) }
+      let queued = QueuedPost(element: element, post: lastPost, rule: rule, last: lastID)
+      if isIdle { current = .queued(queued) } else { jobs.append(.queued(queued)) }
       return lastPost
     }
 
@@ -194,8 +194,8 @@ extension EventChannel {
         case .fanOut(let element, let post):
           released.append(element)
           return .fanOut(element, post: post)
-        case .delivery(let delivery):
-          return step(of: delivery, at: now)
+        case .queued(let queued):
+          return step(of: queued, at: now)
         case .replay(let receiver, let last, let done):
           if done == 0 { replayCount -= 1 }
           if let step = replay(to: receiver, after: done, upTo: last, at: now) { return step }
@@ -233,13 +233,13 @@ extension EventChannel {
       guard openOffer?.number == offer else { return }
       openOffer = nil
       switch current {
-      case .delivery(var delivery):
-        if ending != .unreached { delivery.notified += 1 }
+      case .queued(var queued):
+        if ending != .unreached { queued.notified += 1 }
         if ending == .succeeded {
-          delivery.handled += 1
-          if delivery.rule == .clearImmediately { clear(post: delivery.post) }
+          queued.handled += 1
+          if queued.rule == .clearImmediately { clear(post: queued.post) }
         }
-        current = .delivery(delivery)
+        current = .queued(queued)
       case .replay(let receiver, _, let post):
         guard ending == .succeeded else { break }
         let cleared = clear(post: post)
@@ -294,8 +294,8 @@ extension EventChannel {
     /// Returns the progress of the post of a persistent event.
     func progress(of post: Int, at now: Nanoseconds) -> PostOutcome {
       var (notified, handled) = (0, 0)
-      if case .delivery(let delivery) = current, delivery.post == post {
-        (notified, handled) = (delivery.notified, delivery.handled)
+      if case .queued(let queued) = current, queued.post == post {
+        (notified, handled) = (queued.notified, queued.handled)
       }
       return PostOutcome(
         notified: notified,
@@ -327,23 +327,23 @@ extension EventChannel {
       return released
     }
 
-    private mutating func step(of delivery: Delivery, at now: Nanoseconds) -> Step {
-      let isDone = delivery.rule == .clearImmediately && delivery.handled > 0
-      let index = firstPlace(from: delivery.cursor + 1)
-      if !isDone, index < places.count, places[index].id <= delivery.last {
-        var delivery = delivery
-        delivery.cursor = places[index].id
-        current = .delivery(delivery)
-        return offer(delivery.element, to: places[index])
+    private mutating func step(of queued: QueuedPost, at now: Nanoseconds) -> Step {
+      let isDone = queued.rule == .clearImmediately && queued.handled > 0
+      let index = firstPlace(from: queued.cursor + 1)
+      if !isDone, index < places.count, places[index].id <= queued.last {
+        var queued = queued
+        queued.cursor = places[index].id
+        current = .queued(queued)
+        return offer(queued.element, to: places[index])
       }
-      if delivery.handled > 0 { clear(post: delivery.post) }
-      let isPersisted = isKept(post: delivery.post, at: now)
-      if !isPersisted { released.append(delivery.element) }
+      if queued.handled > 0 { clear(post: queued.post) }
+      let isPersisted = isKept(post: queued.post, at: now)
+      if !isPersisted { released.append(queued.element) }
       return .end(
-        post: delivery.post,
+        post: queued.post,
         PostOutcome(
-          notified: delivery.notified,
-          handled: delivery.handled,
+          notified: queued.notified,
+          handled: queued.handled,
           isPersisted: isPersisted
         )
       )
@@ -390,7 +390,7 @@ extension EventChannel {
     }
 
     @discardableResult
-    private mutating func clear(post: Int) -> RetainedEvents<Element>.Cleared? {
+    private mutating func clear(post: Int) -> RetainedEventsState<Element>.Cleared? {
       retained.clear(post: post, into: &released)
     }
   }

@@ -24,7 +24,7 @@ extension EventChannel {
   ///
   /// - Parameter register: A closure that registers it with the hub, under the lock, and returns its buffer.
   @usableFromInline
-  func insert(_ register: () -> HubCore.Buffer?) {
+  func insert(_ register: () -> HubBase.Buffer?) {
     change { state, _ in
       guard !state.isRetired, let buffer = registered(&state, register) else { return }
       assert(buffer.id == state.schedule.nextID)
@@ -35,17 +35,16 @@ extension EventChannel {
   /// Registers a handler for the retained events and those posted from now on.
   ///
   /// - Parameters:
-  ///   - recipe: The parts of the handler, whose source is set.
+  ///   - recipe: The parts of the handler.
   ///   - now: The time, read with no lock held.
   ///   - replaced: The handlers to remove atomically.
   /// - Returns: The handler to start with no lock held, or `nil` if the bus has dropped the channel.
   func add(
-    _ recipe: inout Handler.Recipe,
+    _ recipe: Handler.Recipe,
     at now: Nanoseconds,
     replacing replaced: [Handler] = []
-  ) -> EventChannel.Added? {
-    recipe.source = self
-    return state.withLock { state in
+  ) -> EventChannel.Addition? {
+    state.withLock { state in
       guard !state.isRetired else { return nil }
       var effects = HubEffects()
       for handler in replaced {
@@ -53,14 +52,14 @@ extension EventChannel {
         let removal = take(handler, &state, &effects)
         effects.then { removal.perform() }
       }
-      let added = registered(&state) { hub.add(recipe) }
+      let added = registered(&state) { hub.add(recipe, of: self) }
       assert(added.handler.id == state.schedule.nextID)
       // A new task has the priority of its first event.
       if added.isFirst { raisedPriority.store(0, ordering: .relaxed) }
       state.schedule.add(.handler(added.handler))
       advance(&state, at: now, &effects)
       if state.schedule.memberCount > state.sweepThreshold { effects.then { [self] in prune() } }
-      return Added(added: added, effects: effects)
+      return Addition(added: added, effects: effects)
     }
   }
 
@@ -68,13 +67,13 @@ extension EventChannel {
   private func registered<Result>(_ state: inout State, _ register: () -> Result) -> Result {
     // Nothing goes to the subscriber before the retained events.
     if state.schedule.isRetaining { hub.isHeld.store(true, ordering: .relaxed) }
-    hub.passedTag = UInt64(state.schedule.passed)
-    defer { hub.passedTag = 0 }
+    hub.passedNumber = UInt64(state.schedule.passed)
+    defer { hub.passedNumber = 0 }
     return register()
   }
 
   /// A handler that has been added, and the work that remains to be done with no lock held.
-  struct Added: Sendable {
+  struct Addition: Sendable {
     fileprivate let added: Handler.Added
     fileprivate let effects: HubEffects
 
@@ -83,7 +82,7 @@ extension EventChannel {
 
   /// Starts a handler that has been added, and performs the effects of the addition.
   @discardableResult
-  func start(_ addition: Added) -> Handler {
+  func start(_ addition: Addition) -> Handler {
     hub.start(addition.added)
     addition.effects.perform()
     return addition.handler
@@ -153,21 +152,19 @@ extension EventChannel: Handler.Host {
   /// Retained events that the stream has accepted are retained again and offered to the handler, unless the stream has
   /// received other events since. A view takes its events on the posting thread, as the stream does.
   @usableFromInline
-  func replace(_ reader: HubCore.Reader, with recipe: Handler.Recipe) -> Handler? {
+  func replace(_ reader: HubBase.Reader, with recipe: Handler.Recipe) -> Handler? {
     let now = time.now()
     var effects = HubEffects()
-    var recipe = recipe
-    recipe.source = self
     let added = state.withLock { state -> Handler.Added? in
       // The bus has been released.
       guard state.schedule.contains(reader.id) else { return nil }
       hub.isHeld.store(true, ordering: .relaxed)
-      let added = hub.replace(reader, with: recipe, &effects) { unread in
+      let added = hub.replace(reader, with: recipe, of: self, &effects) { unread in
         recipe.direct == nil && state.schedule.revoke(reader.id, unread) ? [] : unread
       }
       if added.isFirst { raisedPriority.store(0, ordering: .relaxed) }
       if let stream = state.schedule.replace(reader.id, with: .handler(added.handler)) {
-        effects.release(stream)
+        effects.release(value: stream)
       }
       advance(&state, at: now, &effects)
       return added
@@ -184,7 +181,7 @@ extension EventChannel: Handler.Host {
   @usableFromInline
   func leave(_ id: Int) {
     change { state, effects in
-      if let stream = state.schedule.remove(id) { effects.release(stream) }
+      if let stream = state.schedule.remove(id) { effects.release(value: stream) }
     }
   }
 }

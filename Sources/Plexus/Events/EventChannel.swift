@@ -14,13 +14,13 @@ final class EventChannel: Sendable {
   /// A subscriber of a channel.
   enum Member: Sendable {
     /// A stream, by the buffer for the events that are offered to it.
-    case stream(HubCore.Buffer)
+    case stream(HubBase.Buffer)
     case handler(Handler)
   }
 
   struct State: Sendable {
     /// The subscribers have the same places as in the hub.
-    var schedule = Schedule<AnyBox, EventChannel.Member>()
+    var schedule = ScheduleState<AnyBox, EventChannel.Member>()
     /// The completions that callers wait for, by the number of the post.
     var completions: [Int: PostCompletion] = [:]
     /// The thread that began to handle the latest offer.
@@ -51,8 +51,10 @@ final class EventChannel: Sendable {
   /// The event type.
   let type: ObjectIdentifier
   let scope: EventScope?
+  /// Whether there is a scope: comparing it would copy it.
+  private let isScoped: Bool
   /// The subscribers, and the events on their way to them.
-  @usableFromInline let hub: HubCore
+  @usableFromInline let hub: HubBase
   private weak let core: EventBus.Core?
   private let clock: any Clock<Duration>
   let time: TimeSource
@@ -63,6 +65,7 @@ final class EventChannel: Sendable {
   init<E: Event>(of type: E.Type, scope: EventScope?, core: EventBus.Core) {
     self.type = ObjectIdentifier(type)
     self.scope = scope
+    isScoped = scope != nil
     self.core = core
     hub = BroadcastHub<E>()
     clock = core.clock
@@ -99,10 +102,11 @@ final class EventChannel: Sendable {
   {
     let now = persistence.rule == nil ? 0 : time.now()
     var effects = HubEffects()
+    var reach: HubBase.Reach?
     let posting = state.withLock { state -> Posting in
       guard !state.isRetired else { return .isRetired }
       guard persistence.rule != nil || !state.schedule.isIdle else {
-        fanOut(box, completion, &effects)
+        reach = fanOut(box, completion, &effects)
         return .isDone(isKept: false)
       }
       let post = state.schedule.post(box, persistence, isAwaited: completion != nil, at: now)
@@ -114,6 +118,7 @@ final class EventChannel: Sendable {
       return .isDone(isKept: state.schedule.isKept(post: post, at: now))
     }
     effects.perform()
+    if let reach { completion?.end(notified: reach.notified, handled: reach.handled) }
     return posting
   }
 
@@ -122,7 +127,7 @@ final class EventChannel: Sendable {
 
   /// Carries out the possible steps; a task carries out the rest if there are many.
   func advance(_ state: inout State, at now: Nanoseconds, _ effects: inout HubEffects) {
-    guard !state.isBehind, state.hasSteps || scope != nil || hub.isHeld.load(ordering: .relaxed)
+    guard !state.isBehind, state.hasSteps || isScoped || hub.isHeld.load(ordering: .relaxed)
     else { return }
     takeSteps(&state, at: now, &effects)
     if state.isBehind {
@@ -146,7 +151,10 @@ final class EventChannel: Sendable {
       case .offer(let offer):
         self.offer(offer, &state, &effects)
       case .fanOut(let box, let post):
-        fanOut(box, of: post, state.takeCompletion(post), &effects)
+        let completion = state.takeCompletion(post)
+        if let reach = fanOut(box, of: post, completion, &effects) {
+          effects.then { completion?.end(notified: reach.notified, handled: reach.handled) }
+        }
         deliveries += state.schedule.memberCount
       case .end(let post, let outcome):
         if let completion = state.takeCompletion(post) {
@@ -166,7 +174,7 @@ final class EventChannel: Sendable {
 
   /// Delivers a retained event to one subscriber.
   private func offer(
-    _ offer: Schedule<AnyBox, Member>.Offer,
+    _ offer: ScheduleState<AnyBox, Member>.Offer,
     _ state: inout State,
     _ effects: inout HubEffects
   ) {
@@ -199,16 +207,17 @@ final class EventChannel: Sendable {
   ///   - post: The number of the post if it has waited, which subscribers that have been added meanwhile ignore; or 0.
   ///   - completion: The completion, if a caller waits.
   ///   - effects: Receives the work that remains.
+  /// - Returns: The share of the streams, to be reported to the completion with no lock held, if there is one.
   private func fanOut(
     _ box: AnyBox,
     of post: Int = 0,
     _ completion: PostCompletion?,
     _ effects: inout HubEffects
-  ) {
+  ) -> HubBase.Reach? {
     let item = HandlerQueue.Item(box: box, sender: UInt64(post), report: completion)
     let reach = hub.send(item, &effects)
-    guard let completion, reach.notified > 0 || completion.withdrawPart() else { return }
-    effects.then { completion.end(notified: reach.notified, handled: reach.handled) }
+    guard let completion, reach.notified > 0 || completion.withdrawPart() else { return nil }
+    return reach
   }
 
   /// Marks an offer as being handled.
@@ -341,7 +350,7 @@ final class EventChannel: Sendable {
     change { state, effects in
       state.isFinished = true
       effects.release(
-        state.schedule.remove { member in
+        value: state.schedule.remove { member in
           if case .stream = member { true } else { false }
         }
       )

@@ -4,7 +4,7 @@ internal import Synchronization
 @usableFromInline
 final class ChangeSubscriptions: Sendable {
   private struct State: Sendable {
-    var hubs = KeyTable<ID, HubCore>()
+    var hubs = KeyTable<ID, HubBase>()
     /// The engine of the selectors; released at the end.
     var engine: Engine?
   }
@@ -12,7 +12,7 @@ final class ChangeSubscriptions: Sendable {
   /// The parts of a store's engine that subscribers use.
   private struct Engine: Sendable {
     /// The hub of the synchronous handlers, which has one order for the subscribers of all selectors.
-    let handlers: HubCore
+    let handlers: HubBase
     let disconnect: @Sendable (ID) -> Void
     let run: @Sendable (@escaping @Sendable () -> Void) -> Bool
   }
@@ -33,7 +33,7 @@ final class ChangeSubscriptions: Sendable {
   ///   - run: A closure that calls another one between two actions, and returns whether it does.
   @usableFromInline
   func connect(
-    handlers: HubCore,
+    handlers: HubBase,
     disconnect: @escaping @Sendable (ID) -> Void,
     run: @escaping @Sendable (@escaping @Sendable () -> Void) -> Bool
   ) {
@@ -54,7 +54,7 @@ final class ChangeSubscriptions: Sendable {
   }
 
   @usableFromInline
-  func insert(_ hub: HubCore, id: ID) {
+  func insert(_ hub: HubBase, id: ID) {
     let isOpen = state.withLock { state in
       if !isFinished { _ = state.hubs.insert(hub, for: id, hash: id.hash) }
       return !isFinished
@@ -65,7 +65,7 @@ final class ChangeSubscriptions: Sendable {
   /// Removes a subscriber that was dropped or cancelled, also from its selector.
   @usableFromInline
   func remove(_ id: ID) {
-    let (_, engine) = state.withLock { state -> (HubCore?, Engine?) in
+    let (_, engine) = state.withLock { state -> (HubBase?, Engine?) in
       let index = state.hubs.index(of: id, hash: id.hash)
       return (index.map { state.hubs.remove(at: $0).element }, state.engine)
     }
@@ -91,7 +91,7 @@ final class ChangeSubscriptions: Sendable {
 
 extension ChangeSubscriptions: Handler.Host {
   @usableFromInline
-  func replace(_ reader: HubCore.Reader, with recipe: Handler.Recipe) -> Handler? {
+  func replace(_ reader: HubBase.Reader, with recipe: Handler.Recipe) -> Handler? {
     // A handler that can suspend has a queue of its own.
     guard recipe.isShared, let engine = state.withLock({ $0.engine }) else { return nil }
     let relay = Handler.Relay(to: engine.handlers)

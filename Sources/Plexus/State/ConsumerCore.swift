@@ -40,7 +40,7 @@ final class ConsumerCore<State: Sendable>: Sendable {
   private let queue: DrainQueue<Item, Machine>
   private let registry = Locked(Registry())
   /// The hub of all closures.
-  private let handlers = HubCore.ofHandlers()
+  private let handlers = HubBase.ofHandlers()
 
   init(_ state: State?) {
     queue = DrainQueue(Machine(state: state)) { machine in
@@ -117,7 +117,7 @@ final class ConsumerCore<State: Sendable>: Sendable {
       .addition(id) { selectors, state, isFirst in
         guard !handler.isCancelled else { return }
         relay.attach(to: subscription.subscriber)
-        let selector = Selector(select(state))
+        let selector = SelectedValue(select(state))
         selectors.add(selector, select)
         let number = selector.insert(hub, sendingValue: isFirst || firesImmediately)
         selectors.index.connect(id, to: selector, at: number)

@@ -19,7 +19,7 @@ final class MainActorQueue: Sendable {
       }
     )
     handler = HandlerQueue.handler(recipe)
-    handler.queue.start(isolation: MainActor.shared)
+    handler.queue.start()
   }
 
   func append(_ call: @escaping Call) {

@@ -62,7 +62,7 @@ final class StoreEngine<State: Sendable, Action: Sendable>: Sendable {
   @usableFromInline let rounds = EvaluationRounds()
   @usableFromInline let queue: DrainQueue<Item, Machine>
   /// The hub of the synchronous handlers of changes.
-  @usableFromInline let handlers = HubCore.ofHandlers()
+  @usableFromInline let handlers = HubBase.ofHandlers()
 
   @inlinable
   init(

@@ -5,7 +5,7 @@ extension ActionRun {
   ///
   /// - A run waits only while another one is current.
   /// - Requests during the wait are coalesced into the waiting run, with the newest value.
-  struct Queue<Value: Sendable, Ticket: Sendable>: Sendable {
+  struct QueueState<Value: Sendable, Ticket: Sendable>: Sendable {
     /// One run of the action.
     struct Run: Sendable {
       /// A unique number.

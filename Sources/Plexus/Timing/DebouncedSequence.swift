@@ -9,7 +9,7 @@ where Base.Element: Sendable {
   /// The error type of the base sequence.
   public typealias Failure = Base.Failure
 
-  let makeSource: @Sendable () -> TimedSource<Base, Debouncer.Schedule>
+  let makeSource: @Sendable () -> TimedSource<Base, Debouncer.ScheduleState>
 
   /// Creates an iterator, which starts a new iteration of the base sequence at its first `next()`.
   public func makeAsyncIterator() -> Iterator {
@@ -18,7 +18,7 @@ where Base.Element: Sendable {
 
   /// The iterator of a debounced sequence.
   public struct Iterator: AsyncIteratorProtocol {
-    fileprivate var timed: TimedSource<Base, Debouncer.Schedule>.Iterator
+    fileprivate var timed: TimedSource<Base, Debouncer.ScheduleState>.Iterator
 
     /// Waits for the next element that is followed by a quiet period.
     ///
@@ -79,7 +79,11 @@ extension AsyncSequence where Self: Sendable, Element: Sendable {
     maximumDelay: Duration? = nil,
     clock: any Clock<Duration> = ContinuousClock()
   ) -> DebouncedSequence<Self> {
-    let schedule = Debouncer.Schedule(delay: delay, maximumDelay: maximumDelay, leading: leading)
+    let schedule = Debouncer.ScheduleState(
+      delay: delay,
+      maximumDelay: maximumDelay,
+      leading: leading
+    )
     return DebouncedSequence { TimedSource(self, schedule, clock: clock) }
   }
 }

@@ -6,7 +6,7 @@ extension Debouncer {
   /// - A firing is pending from a touch until it fires or is cancelled.
   /// - It is due when the delay has passed since the last touch, or the maximum delay since the first touch
   ///   that it answers.
-  struct Schedule: FiringSchedule {
+  struct ScheduleState: FiringSchedule {
     private struct Pending {
       /// The first unanswered touch.
       var since: Duration

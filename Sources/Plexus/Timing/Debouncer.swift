@@ -66,7 +66,7 @@ public final actor Debouncer: Broadcaster {
   /// The type of the elements: a firing has no value.
   public typealias Element = Void
 
-  let core: FiringCore<Schedule, Void>
+  let core: FiringCore<ScheduleState, Void>
 
   /// Creates a debouncer without a pending firing.
   ///
@@ -85,7 +85,7 @@ public final actor Debouncer: Broadcaster {
     action: (@concurrent @Sendable () async -> Void)? = nil
   ) {
     core = FiringCore(
-      Schedule(delay: delay, maximumDelay: maximumDelay, leading: leading),
+      ScheduleState(delay: delay, maximumDelay: maximumDelay, leading: leading),
       clock: clock,
       action: action
     )

@@ -46,7 +46,7 @@ public final actor DebouncerVar<Value: Equatable & Sendable>: Broadcaster {
   /// The element type: the fired values.
   public typealias Element = Value
 
-  let core: FiringCore<Debouncer.Schedule, Value>
+  let core: FiringCore<Debouncer.ScheduleState, Value>
   private let initial: Value
 
   /// Creates a variable without a pending firing.
@@ -70,7 +70,7 @@ public final actor DebouncerVar<Value: Equatable & Sendable>: Broadcaster {
   ) {
     self.initial = initial
     core = FiringCore(
-      Debouncer.Schedule(delay: delay, maximumDelay: maximumDelay, leading: leading),
+      Debouncer.ScheduleState(delay: delay, maximumDelay: maximumDelay, leading: leading),
       value: initial,
       clock: clock,
       action: action

@@ -1,4 +1,4 @@
-extension FiringCore where Schedule == Debouncer.Schedule, Value: Equatable {
+extension FiringCore where Schedule == Debouncer.ScheduleState, Value: Equatable {
   /// Sets the value unless it equals the current one.
   ///
   /// - Parameter newValue: The value.
@@ -36,7 +36,7 @@ extension FiringCore where Schedule == Debouncer.Schedule, Value: Equatable {
   }
 }
 
-extension FiringCore.State where Schedule == Debouncer.Schedule {
+extension FiringCore.State where Schedule == Debouncer.ScheduleState {
   /// Sets a new value.
   ///
   /// - Parameters:

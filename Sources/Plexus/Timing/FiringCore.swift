@@ -22,7 +22,7 @@ final class FiringCore<Schedule: FiringSchedule, Value: Sendable>: Sendable {
     var revision = 0
     /// The timer for the pending firing.
     var timer = MovableTimer()
-    var actions = ActionRun.Queue<Value, ActionRun>()
+    var actions = ActionRun.QueueState<Value, ActionRun>()
     var action: Action?
     /// The task that runs the action, while there are runs.
     var runner: TaskSlot?

@@ -9,7 +9,7 @@ where Base.Element: Sendable {
   /// The error type of the base sequence.
   public typealias Failure = Base.Failure
 
-  let makeSource: @Sendable () -> TimedSource<Base, Throttler.Schedule>
+  let makeSource: @Sendable () -> TimedSource<Base, Throttler.ScheduleState>
 
   /// Creates an iterator, which starts a new iteration of the base sequence at its first `next()`.
   public func makeAsyncIterator() -> Iterator {
@@ -18,7 +18,7 @@ where Base.Element: Sendable {
 
   /// The iterator of a throttled sequence.
   public struct Iterator: AsyncIteratorProtocol {
-    fileprivate var timed: TimedSource<Base, Throttler.Schedule>.Iterator
+    fileprivate var timed: TimedSource<Base, Throttler.ScheduleState>.Iterator
 
     /// Waits for the next emitted element.
     ///
@@ -81,7 +81,7 @@ extension AsyncSequence where Self: Sendable, Element: Sendable {
     trailing: Bool = true,
     clock: any Clock<Duration> = ContinuousClock()
   ) -> ThrottledSequence<Self> {
-    let schedule = Throttler.Schedule(interval: interval, leading: leading, trailing: trailing)
+    let schedule = Throttler.ScheduleState(interval: interval, leading: leading, trailing: trailing)
     return ThrottledSequence { TimedSource(self, schedule, clock: clock) }
   }
 }

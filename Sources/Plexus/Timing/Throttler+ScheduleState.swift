@@ -5,7 +5,7 @@ extension Throttler {
   ///
   /// - An interval begins with a firing, or with a touch that does not fire immediately.
   /// - A firing is pending only after the beginning of an interval, and is due at its end.
-  struct Schedule: FiringSchedule {
+  struct ScheduleState: FiringSchedule {
     private struct Interval {
       var start: Duration
       /// Whether the interval began with a firing.

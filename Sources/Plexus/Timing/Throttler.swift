@@ -65,7 +65,7 @@ public final actor Throttler: Broadcaster {
   /// The element type: a firing carries no value.
   public typealias Element = Void
 
-  let core: FiringCore<Schedule, Void>
+  let core: FiringCore<ScheduleState, Void>
 
   /// Creates a throttler without a pending firing.
   ///
@@ -83,7 +83,7 @@ public final actor Throttler: Broadcaster {
     action: (@concurrent @Sendable () async -> Void)? = nil
   ) {
     core = FiringCore(
-      Schedule(interval: interval, leading: leading, trailing: trailing),
+      ScheduleState(interval: interval, leading: leading, trailing: trailing),
       clock: clock,
       action: action
     )

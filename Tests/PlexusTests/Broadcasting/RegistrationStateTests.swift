@@ -55,7 +55,7 @@ import Testing
     for _ in 0..<10 { handler.queue.send(Box(1)) }
     #expect(handler.mark())
     #expect(!handler.mark())
-    handler.queue.start(isolation: nil)
+    handler.queue.start()
     handler.queue.close()
     // The queue has ended when it has released the contents of the closure.
     await census.falls(to: 0)

@@ -5,9 +5,9 @@ import Testing
 
 @Suite(.fewAtOnce) struct `Shared log state` {
   @Test func `a run holds its elements by their numbers and says where it ends`() {
-    let run = LogLink.Run<Int>(start: 100)
+    let run = LogBase.Run<Int>(start: 100)
     #expect(run.end == 100)
-    #expect(run.limit == 100 + LogLink.Run<Int>.capacity)
+    #expect(run.limit == 100 + LogBase.Run<Int>.capacity)
     for number in 100..<run.limit {
       #expect(run.fillsUpNext == (number == run.limit - 1))
       run.append(number)
@@ -17,21 +17,21 @@ import Testing
   }
 
   @Test func `a chunk is followed by the next from its last element on`() {
-    let chunk = LogLink.Chunk<Int>(start: 0)
-    for number in 0..<LogLink.Run<Int>.capacity - 1 {
+    let chunk = LogBase.Chunk<Int>(start: 0)
+    for number in 0..<LogBase.Run<Int>.capacity - 1 {
       #expect(chunk.append(number) == nil)
       #expect(chunk.follower == nil)
     }
-    let follower = chunk.append(LogLink.Run<Int>.capacity - 1)
+    let follower = chunk.append(LogBase.Run<Int>.capacity - 1)
     #expect(follower != nil)
     #expect(chunk.follower === follower)
-    #expect(follower?.run.start == LogLink.Run<Int>.capacity)
+    #expect(follower?.run.start == LogBase.Run<Int>.capacity)
     #expect(follower?.run.end == follower?.run.start)
   }
 
   @Test func `a chain of chunks is released one after the other`() {
     let census = Census()
-    var first: LogLink.Chunk<Parcel>? = LogLink.Chunk(start: 0)
+    var first: LogBase.Chunk<Parcel>? = LogBase.Chunk(start: 0)
     var tail = first
     for number in 0..<100_000 {
       if let follower = tail?.append(census.parcel(number)) { tail = follower }
@@ -44,7 +44,7 @@ import Testing
 
   @Test func `a chunk held in the middle keeps what follows, and nothing before`() {
     let census = Census()
-    var first: LogLink.Chunk<Parcel>? = LogLink.Chunk(start: 0)
+    var first: LogBase.Chunk<Parcel>? = LogBase.Chunk(start: 0)
     var tail = first
     for number in 0..<160 {
       if let follower = tail?.append(census.parcel(number)) { tail = follower }
@@ -184,7 +184,7 @@ import Testing
   }
 
   @Test func `the window is as wide as the largest limit of a reader`() {
-    var limits = HubCore.WindowLimits()
+    var limits = HubBase.WindowLimits()
     #expect(limits.largest == 0)
     for limit in [3, 5, 5, 1] { limits.insert(limit) }
     #expect(limits.largest == 5)
@@ -231,7 +231,7 @@ import Testing
   private func deliver(
     _ element: Int,
     from sender: UInt64 = 0,
-    to buffer: HubCore.PrivateBuffer<Int>
+    to buffer: HubBase.PrivateBuffer<Int>
   ) -> Int? {
     var delivery = Delivery<Int>()
     buffer.deliver(element, from: sender, to: &delivery)
@@ -242,10 +242,10 @@ import Testing
   private func buffer(
     _ limit: BufferLimit,
     ignoring sender: UInt64 = 0
-  ) -> HubCore.PrivateBuffer<Int> {
+  ) -> HubBase.PrivateBuffer<Int> {
     var limits = SubscriberLimits(limit)
     limits.ignoredSender = sender
-    return HubCore.PrivateBuffer(id: 1, limits)
+    return HubBase.PrivateBuffer(id: 1, limits)
   }
 
   @Test func `a buffer counts dropped elements, and passes one element to a waiting reader`() async

@@ -6,7 +6,7 @@ import Testing
   @Test func `the largest limit is that of the readers that are left`() {
     var random = SeededRandom(seed: 7)
     for _ in 0..<200 {
-      var limits = HubCore.WindowLimits()
+      var limits = HubBase.WindowLimits()
       var expected: [Int] = []
       for _ in 0..<40 {
         if expected.isEmpty || Bool.random(using: &random) {

@@ -96,14 +96,14 @@ import Testing
   @Test(arguments: [true, false])
   func `replace a handler atomically`(suspends: Bool) {
     let channel = bus.core.makeChannel(of: Ping.self, in: nil)
-    var recipe = Handler.Recipe(
+    let recipe = Handler.Recipe(
       isolation: nil,
       suspends ? .suspending { _ in .succeeded } : .synchronous { _ in .succeeded }
     )
-    let old = channel.add(&recipe, at: 0)
+    let old = channel.add(recipe, at: 0)
     _ = old.map(channel.start)
     #expect(channel.subscriberCount == 1)
-    let new = channel.add(&recipe, at: 0, replacing: [old?.handler].compactMap(\.self))
+    let new = channel.add(recipe, at: 0, replacing: [old?.handler].compactMap(\.self))
     #expect(channel.subscriberCount == 1)
     _ = new.map(channel.start)
     #expect(channel.subscriberCount == 1)

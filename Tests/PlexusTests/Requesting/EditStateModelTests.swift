@@ -153,7 +153,7 @@ import Testing
   private func replace(
     _ state: inout State,
     with base: [Int],
-    _ arrival: State.Arrival
+    _ arrival: State.Way
   ) -> [Int] {
     let results = results(of: state.drafts(above: arrival).map(\.change), on: base)
     return state.replace(with: .init(base), results: results, arrival).value.value

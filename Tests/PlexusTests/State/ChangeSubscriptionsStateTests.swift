@@ -4,7 +4,7 @@ import Testing
 @testable import Plexus
 
 @Suite(.fewAtOnce) struct `The subscribers to the changes of a store` {
-  final class Hub: HubCore, @unchecked Sendable {
+  final class Hub: HubBase, @unchecked Sendable {
     let number: Int
     let finished: Log<Int>
     /// Called when subscriptions without an owner are to be removed.

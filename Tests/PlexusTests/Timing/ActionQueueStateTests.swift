@@ -4,7 +4,7 @@ import Testing
 @testable import Plexus
 
 @Suite(.fewAtOnce) struct `Action queue state` {
-  typealias State = ActionRun.Queue<String, Int>
+  typealias State = ActionRun.QueueState<String, Int>
 
   @Test func `the first run is current, the second waits, and later ones are coalesced with it`() {
     var state = State()

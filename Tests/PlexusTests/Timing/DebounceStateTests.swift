@@ -10,8 +10,8 @@ import Testing
     delay: Duration = .seconds(1),
     maximum: Duration? = nil,
     leading: Bool = false
-  ) -> Debouncer.Schedule {
-    Debouncer.Schedule(delay: delay, maximumDelay: maximum, leading: leading)
+  ) -> Debouncer.ScheduleState {
+    Debouncer.ScheduleState(delay: delay, maximumDelay: maximum, leading: leading)
   }
 
   @Test func `a touch is due after the delay`() {

@@ -10,12 +10,12 @@ import Testing
     let leading = Bool.random(using: &random)
     let delay = Duration.seconds(Int.random(in: 0...6, using: &random))
     let maximum = Bool.random(using: &random) ? nil : Int.random(in: 0...9, using: &random)
-    let debounce = Debouncer.Schedule(
+    let debounce = Debouncer.ScheduleState(
       delay: delay,
       maximumDelay: maximum.map { .seconds($0) },
       leading: leading
     )
-    let throttle = Throttler.Schedule(
+    let throttle = Throttler.ScheduleState(
       interval: delay,
       leading: leading,
       trailing: Bool.random(using: &random)
@@ -31,7 +31,11 @@ import Testing
   ) throws {
     var random = SeededRandom(seed: seed)
     let interval = Int.random(in: 1...6, using: &random)
-    var state = Throttler.Schedule(interval: .seconds(interval), leading: leading, trailing: true)
+    var state = Throttler.ScheduleState(
+      interval: .seconds(interval),
+      leading: leading,
+      trailing: true
+    )
     var lastFiring: Int?
     var unanswered: Int?
     for now in 0..<300 {
@@ -63,7 +67,7 @@ import Testing
     var random = SeededRandom(seed: seed)
     let delay = Int.random(in: 1...6, using: &random)
     let maximum = Int.random(in: 1...15, using: &random)
-    var state = Debouncer.Schedule(
+    var state = Debouncer.ScheduleState(
       delay: .seconds(delay),
       maximumDelay: .seconds(maximum),
       leading: leading

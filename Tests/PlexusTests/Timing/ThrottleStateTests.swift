@@ -8,8 +8,8 @@ import Testing
     interval: Duration = .seconds(1),
     leading: Bool = true,
     trailing: Bool = true
-  ) -> Throttler.Schedule {
-    Throttler.Schedule(interval: interval, leading: leading, trailing: trailing)
+  ) -> Throttler.ScheduleState {
+    Throttler.ScheduleState(interval: interval, leading: leading, trailing: trailing)
   }
 
   @Test func `the first touch fires, the others together at the end of the interval`() {

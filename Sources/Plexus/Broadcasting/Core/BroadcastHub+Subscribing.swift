@@ -3,7 +3,7 @@ public import Synchronization
 extension BroadcastHub {
   /// Registers a subscriber for all elements sent from now on.
   ///
-  /// Can be called under a lock of the caller, which calls ``HubCore/announceCount()`` after unlocking.
+  /// Can be called under a lock of the caller, which calls ``HubBase/announceCount()`` after unlocking.
   ///
   /// - Parameters:
   ///   - bufferingPolicy: The policy for elements that have not been read.
@@ -15,7 +15,7 @@ extension BroadcastHub {
     replaying replay: [Element] = []
   ) -> Subscription<Element> {
     // A subscriber that does not get all elements to be sent cannot share a storage.
-    if passedTag != 0 {
+    if passedNumber != 0 {
       return subscription(ignoring: 0, bufferingPolicy: bufferingPolicy, replaying: replay)
     }
     switch bufferingPolicy {
@@ -44,7 +44,7 @@ extension BroadcastHub {
   ) -> Subscription<Element> {
     var limits = SubscriberLimits(BufferLimit(bufferingPolicy))
     limits.ignoredSender = sender
-    limits.passedTag = passedTag
+    limits.passedNumber = passedNumber
     var dropped = Delivery<Element>()
     let subscriber = state.withLock { state in
       let isOpen = register(&state)
@@ -82,15 +82,15 @@ extension BroadcastHub {
   func logReader(replaying replay: [Element], isHosted: Bool = false) -> Subscriber<Element> {
     state.withLock { state in
       let isOpen = register(&state)
-      var chunk: LogLink.Chunk<Element>?
+      var chunk: LogBase.Chunk<Element>?
       var buffer: PrivateBuffer<Element>?
       if isOpen {
         state.logReaders &+= 1
         // A chunk that was left over is empty, but elements can have been sent since without the log.
-        if let tail = state.tail, LogLink.Chunk<Element>.of(tail).run.end == state.sequence {
+        if let tail = state.tail, LogBase.Chunk<Element>.of(tail).run.end == state.sequence {
           chunk = .of(tail)
         } else {
-          chunk = LogLink.Chunk(start: state.sequence)
+          chunk = LogBase.Chunk(start: state.sequence)
           state.tail = chunk
           state.tailStart = state.sequence
         }
@@ -114,7 +114,7 @@ extension BroadcastHub {
   ///   - task: Its task.
   @inlinable
   func park(_ subscriber: Subscriber<Element>, task: SuspendedTask) {
-    var retired: LogLink.Run<Element>.Retired?
+    var retired: LogBase.Run<Element>.Retired?
     var read: ContiguousArray<Element> = []
     let isParked = state.withLock { state in
       guard !subscriber.isCancelled.load(ordering: .relaxed), !state.isFinished else {
@@ -130,7 +130,7 @@ extension BroadcastHub {
       // The last reader to park releases the elements that all have read, unless their type is trivial.
       if !_isPOD(Element.self), state.hasOnlyParkedReaders {
         if state.logReaders > 0, let tail = state.tail {
-          retired = LogLink.Chunk<Element>.of(tail).retired()
+          retired = LogBase.Chunk<Element>.of(tail).retired()
         }
         if state.windowReaders > 0, let others = state.others {
           Self.readers(others).emptyWindow(&read)

@@ -1,6 +1,6 @@
-// The unsafe casts exist because a hub is split in two: `HubCore` is compiled once for all types of elements, so that
+// The unsafe casts exist because a hub is split in two: `HubBase` is compiled once for all types of elements, so that
 // subscribing and unsubscribing cost no look-up of generic metadata. Only the generic half, here, creates the objects
-// that `HubCore` stores, always with its own type of elements. @unchecked Sendable because Swift requires it of
+// that `HubBase` stores, always with its own type of elements. @unchecked Sendable because Swift requires it of
 // subclasses of such a class: the fields here are constants.
 
 public import Synchronization
@@ -17,7 +17,7 @@ public import Synchronization
 /// under a lock of its own, so that its state and its announcements change together.
 /// ``Delivery/deliver()`` does the remaining work, outside every lock.
 @usableFromInline
-final class BroadcastHub<Element: Sendable>: HubCore, @unchecked Sendable {
+final class BroadcastHub<Element: Sendable>: HubBase, @unchecked Sendable {
   /// The comparison that finds consecutive duplicates, if they are removed for each subscriber.
   ///
   /// The owner sends no element that equals the one sent before it.
@@ -58,6 +58,7 @@ final class BroadcastHub<Element: Sendable>: HubCore, @unchecked Sendable {
   override func replace(
     _ reader: Reader,
     with recipe: Handler.Recipe,
+    of host: (any Handler.Source)?,
     _ effects: inout HubEffects,
     replaying replay: (_ unread: [AnyBox]) -> [AnyBox]
   ) -> Handler.Added {
@@ -67,7 +68,7 @@ final class BroadcastHub<Element: Sendable>: HubCore, @unchecked Sendable {
       let isOpen = subscriber.isRegistered && !state.isFinished
       let elements = takeOver(subscriber, &state, &effects)
       let place = Place(id: reader.id, isOpen: isOpen)
-      return add(recipe, at: place, &state, replaying: replay(elements))
+      return add(recipe, of: host, at: place, &state, replaying: replay(elements))
     }
   }
 }
@@ -120,7 +121,8 @@ extension BroadcastHub {
   /// - Returns: The work that remains once the caller holds no lock; `nil` without subscribers.
   @inlinable
   func prepare(_ element: Element, from sender: UInt64 = 0) -> Delivery<Element>? {
-    state.withLock { state in
+    guard hasSubscribers.load(ordering: .relaxed) else { return nil }
+    return state.withLock { state in
       guard state.subscriberCount > 0, !state.isFinished else { return nil }
       var delivery = Delivery<Element>()
       append(element, from: sender, &state, &delivery)
@@ -136,7 +138,8 @@ extension BroadcastHub {
   /// - Returns: The work that remains once the caller holds no lock; `nil` without subscribers.
   @inlinable
   func prepareReset(_ element: Element) -> Delivery<Element>? {
-    state.withLock { state in
+    guard hasSubscribers.load(ordering: .relaxed) else { return nil }
+    return state.withLock { state in
       guard state.subscriberCount > 0, !state.isFinished else { return nil }
       var delivery = Delivery<Element>()
       cutoff.store(state.sequence, ordering: .releasing)
@@ -202,8 +205,8 @@ extension BroadcastHub {
     _ delivery: inout Delivery<Element>
   ) {
     if state.logReaders > 0, let tail = state.tail {
-      if let follower = LogLink.Chunk<Element>.of(tail).append(element) {
-        delivery.effects.chunk = tail
+      if let follower = LogBase.Chunk<Element>.of(tail).append(element) {
+        delivery.effects.released = tail
         state.tail = follower
         state.tailStart = follower.run.start
       }

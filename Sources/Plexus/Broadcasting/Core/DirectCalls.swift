@@ -1,6 +1,6 @@
 // The unsafe casts drop the isolation of a synchronous closure. The closure is called in the same way: the actor is
 // stored beside the captured values, and only callers in another isolation use it, to hop there. The queue of a
-// handler calls the closure in a task on that very actor (`HandlerQueue.start(isolation:)` is given the
+// handler calls the closure in a task on that very actor (`HandlerQueue` is given the
 // `isolation` of the closure), so that no hop is needed. Without the cast each call costs three times as much.
 
 /// Returns a closure without its isolation, for calls that are made on its actor.

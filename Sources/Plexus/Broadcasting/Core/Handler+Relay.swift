@@ -15,13 +15,13 @@ extension Handler {
       var isOver = false
     }
 
-    private let hub: HubCore
+    private let hub: HubBase
     private let state = Locked(State())
 
     /// Creates a relay without a source.
     ///
     /// - Parameter hub: The hub of the receiver.
-    init(to hub: HubCore) {
+    init(to hub: HubBase) {
       self.hub = hub
     }
 
@@ -41,7 +41,7 @@ extension Handler {
     }
 
     /// Takes the place of a subscription, unless the receiver has been removed.
-    func attach(to reader: HubCore.Reader) {
+    func attach(to reader: HubBase.Reader) {
       guard !state.withLock({ $0.isOver }) else { return }
       let recipe = Handler.Recipe(isolation: nil, .direct(self))
       let source = reader.core.serve(recipe, inPlaceOf: reader)
@@ -81,11 +81,11 @@ extension Handler {
   }
 }
 
-extension HubCore {
+extension HubBase {
   /// Creates a hub for handlers only, each of which is sent elements of its own.
   @usableFromInline
-  static func ofHandlers() -> HubCore {
-    HubCore()
+  static func ofHandlers() -> HubBase {
+    HubBase()
   }
 
   /// Sends an element to one handler.

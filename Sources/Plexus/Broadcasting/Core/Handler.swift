@@ -20,7 +20,7 @@ extension Handler {
     ///   - reader: The subscription, which has not been read.
     ///   - recipe: The parts of the handler, with the limits of the subscription.
     /// - Returns: The handler, which has started; `nil` if it belongs to the hub of the subscription.
-    func replace(_ reader: HubCore.Reader, with recipe: Handler.Recipe) -> Handler?
+    func replace(_ reader: HubBase.Reader, with recipe: Handler.Recipe) -> Handler?
 
     /// Forgets a reader that has left the hub; called with no lock held.
     func leave(_ id: Int)
@@ -53,7 +53,7 @@ final class Handler: Registration, @unchecked Sendable {
   let isOrphaned: (@Sendable () -> Bool)?
   /// A registration that ends with the handler.
   private let companion: Registration?
-  private weak let source: HubCore?
+  private weak let source: HubBase?
   /// The source, if the handler retains it.
   private let retainedSource: (any Handler.Source)?
 
@@ -63,21 +63,28 @@ final class Handler: Registration, @unchecked Sendable {
   ///   - id: The place in subscription order.
   ///   - queue: The queue that calls the handler.
   ///   - recipe: The parts of the handler.
-  ///   - hub: The hub, if there is one. The handler retains the source of the recipe instead, which must then release
-  ///     its handlers at its end: reference counting of an object is slower once there is a weak reference to it.
+  ///   - host: The source that the handler retains instead of the hub, and which must then release its handlers at its
+  ///     end: reference counting of an object is slower once there is a weak reference to it.
+  ///   - hub: The hub, if there is one.
   @inline(__always)
-  init(id: Int, queue: HandlerQueue, recipe: Handler.Recipe, hub: HubCore?) {
+  init(
+    id: Int,
+    queue: HandlerQueue,
+    recipe: Handler.Recipe,
+    host: (any Handler.Source)?,
+    hub: HubBase?
+  ) {
     self.id = id
     self.queue = queue
-    retainedSource = recipe.source
-    source = recipe.source == nil ? hub : nil
+    retainedSource = host
+    source = host == nil ? hub : nil
     isOrphaned = recipe.isOrphaned
     companion = recipe.companion
     var limits = recipe.limits
-    limits.passedTag = max(limits.passedTag, hub?.passedTag ?? 0)
+    limits.passedNumber = max(limits.passedNumber, hub?.passedNumber ?? 0)
     self.limits = limits
     // Elements that are not for the handler do not count toward the limit, so the others are counted one by one.
-    let ignores = limits.ignoredSender != 0 || limits.passedTag != 0 || limits.countsOwn
+    let ignores = limits.ignoredSender != 0 || limits.passedNumber != 0 || limits.countsOwn
     switch limits.buffer {
     case .none:
       (newest, accepted) = (.max, nil)
@@ -147,8 +154,6 @@ extension Handler {
     let isOrphaned: (@Sendable () -> Bool)?
     /// A registration that ends with the handler.
     @usableFromInline var companion: Registration?
-    /// The source that the handler retains, if that is not the hub.
-    var source: (any Handler.Source)?
 
     @usableFromInline
     init(

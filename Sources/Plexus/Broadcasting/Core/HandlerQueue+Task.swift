@@ -5,15 +5,12 @@ extension HandlerQueue {
   /// Makes the queue ready for elements; called once, with no lock held.
   ///
   /// The task is started with the first element.
-  ///
-  /// - Parameter isolation: The actor of the handlers.
-  func start(isolation: (any Actor)?) {
+  func start() {
     let priority = Task.currentPriority
     let hasItems = state.withLock { state in
       // Without handlers, because the last one was removed or the source has ended, no element follows.
       guard state.stage == .isBeingAdded, state.count > 0 else { return false }
       state.stage = .isIdle
-      state.isolation = isolation
       state.startPriority = priority
       return !state.items.isEmpty
     }

@@ -59,7 +59,7 @@ final class HandlerQueue: Sendable {
     /// The number of handlers without a limit.
     var unlimited = 0
     /// The limits of the handlers that keep the newest elements.
-    var limits = HubCore.WindowLimits()
+    var limits = HubBase.WindowLimits()
     /// The sum of the limits of the handlers whose accepted elements are counted.
     var accepted: Int64 = 0
     var parked: SuspendedTask?
@@ -119,7 +119,7 @@ final class HandlerQueue: Sendable {
     mutating func takeEntries() -> ContiguousArray<Entry> {
       defer {
         (entries, count, unlimited, limits, accepted) = (
-          [], 0, 0, HubCore.WindowLimits(), 0
+          [], 0, 0, HubBase.WindowLimits(), 0
         )
       }
       return entries
@@ -153,13 +153,15 @@ final class HandlerQueue: Sendable {
   let direct: (any Handler.DirectCalls)?
   /// Whether the queue is for all handlers of one actor.
   var isShared: Bool { calls == nil && direct == nil }
-  let state = Locked(State())
+  let state: Locked<State>
   /// The number of the element after the last one that was sent.
   let latest = Atomic<Int>(0)
   /// The number of the first element that is still to be handled.
   let floor = Atomic<Int>(.min)
 
+  @inline(__always)
   init(id: Int, recipe: Handler.Recipe) {
+    state = Locked(State(isolation: recipe.isolation))
     self.id = id
     key = recipe.isolation.map { ObjectIdentifier($0) }
     calls = recipe.suspends ? HandlerQueue.Calls() : nil
@@ -422,7 +424,7 @@ extension HandlerQueue {
   /// Creates a handler with a queue of its own, to which elements are sent one by one; the caller starts it.
   static func handler(_ recipe: Handler.Recipe) -> Handler {
     let queue = HandlerQueue(id: 0, recipe: recipe)
-    let handler = Handler(id: 0, queue: queue, recipe: recipe, hub: nil)
+    let handler = Handler(id: 0, queue: queue, recipe: recipe, host: nil, hub: nil)
     _ = queue.add(handler, recipe.call, after: 0, replaying: [])
     return handler
   }

@@ -10,8 +10,8 @@ struct HubEffects: Sendable {
   @usableFromInline var first: Waiter.ParkedTask?
   /// The parked tasks to resume.
   @usableFromInline var woken: ContiguousArray<Waiter.ParkedTask> = []
-  /// A chunk of a log to release.
-  @usableFromInline var chunk: LogLink?
+  /// The first object to release, mostly a chunk of a log or an element.
+  @usableFromInline var released: (any AnyObject & Sendable)?
   /// The work that few changes leave.
   @usableFromInline var more: More?
 
@@ -27,10 +27,8 @@ struct HubEffects: Sendable {
     /// Whether elements that were not handled have been taken back.
     var takesBack = false
     /// Elements that every reader has read.
-    var read: ContiguousArray<any LogLink.Retired> = []
-    /// Elements to release.
-    var elements: ContiguousArray<AnyBox> = []
-    /// Other values to release.
+    var read: ContiguousArray<any LogBase.Retired> = []
+    /// Values to release.
     var garbage: ContiguousArray<any Sendable> = []
     /// Closures that are called after that, in order.
     var steps: ContiguousArray<@Sendable () -> Void> = []
@@ -62,32 +60,24 @@ struct HubEffects: Sendable {
     if woken.isEmpty { woken = tasks } else { woken += tasks }
   }
 
+  /// Releases an object once the work is done.
+  @inlinable
+  mutating func release(_ object: (any AnyObject & Sendable)?) {
+    guard let object else { return }
+    if released == nil { released = object } else { release(value: object) }
+  }
+
   /// Releases a value once the work is done.
   @usableFromInline
-  mutating func release(_ value: some Sendable) {
+  mutating func release(value: some Sendable) {
     add { $0.garbage.append(value) }
   }
 
   /// Releases elements once the work is done.
   @usableFromInline
   mutating func release(elements: ContiguousArray<AnyBox>) {
-    guard !elements.isEmpty else { return }
-    add { work in
-      // Not appended to an empty array, which would be copied.
-      if work.elements.isEmpty { work.elements = elements } else { work.elements += elements }
-    }
-  }
-
-  /// Releases a chunk of a log.
-  @inlinable
-  mutating func release(_ link: LogLink?) {
-    guard let link else { return }
-    if chunk == nil { chunk = link } else { releaseAnother(link) }
-  }
-
-  @usableFromInline
-  mutating func releaseAnother(_ link: LogLink) {
-    add { $0.garbage.append(link) }
+    guard let first = elements.first else { return }
+    if elements.count == 1 { release(first) } else { release(value: elements) }
   }
 
   /// Calls a closure after the tasks have been resumed and the reports ended.
@@ -100,14 +90,13 @@ struct HubEffects: Sendable {
   mutating func add(_ other: HubEffects) {
     wake(other.first)
     if !other.woken.isEmpty { wake(other.woken) }
-    release(other.chunk)
+    release(other.released)
     guard let work = other.more?.work else { return }
     add { all in
       all.queues += work.queues
       all.discarded += work.discarded
       all.takesBack = all.takesBack || work.takesBack
       all.read += work.read
-      all.elements += work.elements
       all.garbage += work.garbage
       all.steps += work.steps
     }
@@ -126,7 +115,7 @@ struct HubEffects: Sendable {
   @inlinable
   func perform() {
     if more != nil || !woken.isEmpty { performAll() } else { first?.resume() }
-    withExtendedLifetime(chunk) {}
+    withExtendedLifetime(released) {}
   }
 
   @usableFromInline

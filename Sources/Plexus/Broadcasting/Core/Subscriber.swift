@@ -12,7 +12,7 @@ public import Synchronization
 /// window under the hub's lock. Every other subscriber has a buffer of its own.
 @usableFromInline
 @safe
-final class Subscriber<Element: Sendable>: HubCore.Reader, @unchecked Sendable {
+final class Subscriber<Element: Sendable>: HubBase.Reader, @unchecked Sendable {
   /// The storage that a subscriber reads.
   @usableFromInline
   enum Source: Sendable {
@@ -30,7 +30,7 @@ final class Subscriber<Element: Sendable>: HubCore.Reader, @unchecked Sendable {
     /// The next element, already consumed.
     case element(Element)
     /// A run of elements up to the given sequence number, not consumed yet.
-    case run(LogLink.Run<Element>, end: Int)
+    case run(LogBase.Run<Element>, end: Int)
     /// No element is available yet.
     case empty
     /// The subscription has ended: no element follows.
@@ -46,7 +46,7 @@ final class Subscriber<Element: Sendable>: HubCore.Reader, @unchecked Sendable {
   @usableFromInline let claimed = Atomic<Bool>(false)
   /// The chunk of the log that holds the next element; `nil` when the end has been reached.
   @exclusivity(unchecked) @safe
-  @usableFromInline var chunk: LogLink.Chunk<Element>?
+  @usableFromInline var chunk: LogBase.Chunk<Element>?
   /// The replayed elements, which are read before all sent ones, newest first.
   @exclusivity(unchecked) @safe
   @usableFromInline var replay: [Element] = []
@@ -67,7 +67,7 @@ final class Subscriber<Element: Sendable>: HubCore.Reader, @unchecked Sendable {
     id: Int,
     hub: BroadcastHub<Element>,
     source: Source,
-    buffer: HubCore.PrivateBuffer<Element>?
+    buffer: HubBase.PrivateBuffer<Element>?
   ) {
     self.source = source
     filter = hub.areEqual.map { DuplicateFilter($0) }
@@ -81,8 +81,8 @@ final class Subscriber<Element: Sendable>: HubCore.Reader, @unchecked Sendable {
   }
 
   /// The buffer that it reads, with its type of elements.
-  @inlinable var ownBuffer: HubCore.PrivateBuffer<Element>? {
-    buffer.map { HubCore.PrivateBuffer.of($0) }
+  @inlinable var ownBuffer: HubBase.PrivateBuffer<Element>? {
+    buffer.map { HubBase.PrivateBuffer.of($0) }
   }
 
   /// The hub that sends the elements.

@@ -5,7 +5,7 @@ struct SubscriberLimits: Sendable {
   /// The sender whose elements the subscriber does not get, or 0.
   @usableFromInline var ignoredSender: UInt64 = 0
   /// The tag up to which the subscriber does not get elements, which have it instead of a sender.
-  @usableFromInline var passedTag: UInt64 = 0
+  @usableFromInline var passedNumber: UInt64 = 0
   /// Whether the queue of the handler has elements that are for other handlers only.
   var countsOwn = false
 
@@ -17,6 +17,6 @@ struct SubscriberLimits: Sendable {
   /// Returns whether the subscriber gets the elements of a sender, or with a tag in its place.
   @inlinable
   func admits(_ sender: UInt64) -> Bool {
-    sender == 0 || sender != ignoredSender && sender > passedTag
+    sender == 0 || sender != ignoredSender && sender > passedNumber
   }
 }

@@ -28,12 +28,12 @@ extension Subscription {
   }
 }
 
-extension HubCore {
+extension HubBase {
   /// Registers a handler in place of a subscriber that has not been read yet, and starts it.
   @usableFromInline
   final func serve(_ recipe: Handler.Recipe, inPlaceOf reader: Reader) -> Handler {
     var effects = HubEffects()
-    let added = replace(reader, with: recipe, &effects) { $0 }
+    let added = replace(reader, with: recipe, of: nil, &effects) { $0 }
     effects.perform()
     return start(added)
   }
@@ -51,7 +51,7 @@ extension HubCore {
       reader.isCancelled.store(true, ordering: .releasing)
       state.remove(reader, &effects)
       let place = Place(id: reader.id, isOpen: !state.isFinished)
-      return add(recipe, at: place, &state, replaying: [])
+      return add(recipe, of: nil, at: place, &state, replaying: [])
     }
     effects.perform()
     return added
@@ -73,7 +73,7 @@ extension BroadcastHub {
     let cutoff = cutoff.load(ordering: .relaxed)
     if position <= cutoff {
       // A reset since the registration has taken back the elements before it.
-      effects.release(elements)
+      effects.release(value: elements)
       elements = []
       position = cutoff
     }
@@ -88,7 +88,7 @@ extension BroadcastHub {
       subscriber.isRegistered = false
       state.windowReaders -= 1
       others.windowLimits.remove(limit)
-      effects.release(others.trimWindow())
+      effects.release(value: others.trimWindow())
       state.takeRead(&effects)
     } else {
       let own = subscriber.ownBuffer

@@ -5,11 +5,11 @@
 final class DerivedCore<Output: Sendable>: Sendable {
   /// The subscription to the source.
   struct Connection: Sendable {
-    let link: Link
+    let upstream: Upstream
     let handler: Handler
 
     /// Whether the elements sent so far have all been transformed; read under the lock of the core.
-    var isUpToDate: Bool { link.newest == handler.queue.end - 1 && link.isOfNewestRound }
+    var isUpToDate: Bool { upstream.newest == handler.queue.end - 1 && upstream.isOfNewestRound }
   }
 
   /// The properties of a source.
@@ -64,7 +64,7 @@ final class DerivedCore<Output: Sendable>: Sendable {
       let (isConnected, result) = connection.withLock { connection -> (Bool, Result?) in
         guard let connection else { return (false, nil) }
         guard isFormerStageUpToDate, connection.isUpToDate else { return (true, nil) }
-        return (true, body(hub, connection.link.replay))
+        return (true, body(hub, connection.upstream.replay))
       }
       if let result { return result }
       if isConnected {
@@ -82,17 +82,17 @@ final class DerivedCore<Output: Sendable>: Sendable {
     _ new: Connection,
     _ body: (_ hub: BroadcastHub<Output>, _ replay: [Output]) -> Result
   ) -> Result? {
-    let isFormerStageUpToDate = new.link.stage?.isUpToDate ?? true
+    let isFormerStageUpToDate = new.upstream.stage?.isUpToDate ?? true
     let (result, isUsed, hasEnded) = connection.withLock { connection -> (Result?, Bool, Bool) in
       guard connection == nil else { return (nil, false, false) }
-      guard !new.link.hasEnded else { return (body(hub, new.link.replay), false, true) }
+      guard !new.upstream.hasEnded else { return (body(hub, new.upstream.replay), false, true) }
       connection = new
       guard isFormerStageUpToDate, new.isUpToDate else { return (nil, true, false) }
-      return (body(hub, new.link.replay), true, false)
+      return (body(hub, new.upstream.replay), true, false)
     }
     if !isUsed { new.handler.cancel() }
     // The subscriber still receives the replay that the source has after its end.
-    if hasEnded { hub.finish(with: new.link.ending) }
+    if hasEnded { hub.finish(with: new.upstream.ending) }
     return result
   }
 
@@ -104,14 +104,14 @@ final class DerivedCore<Output: Sendable>: Sendable {
     _ body: (_ hub: BroadcastHub<Output>, _ replay: [Output]) -> Result
   ) -> Result? {
     guard let first = replay() else {
-      return connection.withLock { $0.map { body(hub, $0.link.replay) } }
+      return connection.withLock { $0.map { body(hub, $0.upstream.replay) } }
     }
     var result: Result?
-    _ = first.join?({ tag in
-      // Called under the lock, after the mark was made.
-      hub.passedTag = tag
+    _ = first.join?({ number in
+      // Called under the lock, after the beginning was noted.
+      hub.passedNumber = number
       result = body(hub, first.elements)
-      hub.passedTag = 0
+      hub.passedNumber = 0
       return true
     })
     return result
@@ -136,56 +136,61 @@ final class DerivedCore<Output: Sendable>: Sendable {
         guard let input = source() else { return nil }
         return Replay(elements: input.elements.compactMap(transform)) { $0(UniqueID.next()) }
       }
-      let (link, queue) = (connection.link, connection.handler.queue)
-      link.takeBack(in: queue)
-      let (end, round) = (queue.end, link.rounds?.running)
-      guard let input = replay(of: source, behind: link, distance: distance) else { return nil }
+      let (upstream, queue) = (connection.upstream, connection.handler.queue)
+      upstream.takeBack(in: queue)
+      let (end, round) = (queue.end, upstream.rounds?.running)
+      guard let input = replay(of: source, behind: upstream, distance: distance) else { return nil }
       // Of a source that is no view, the elements are those as of this very number.
       let isFirst = input.join == nil
-      if isFirst, queue.end != end || link.rounds?.running != round { continue }
+      if isFirst, queue.end != end || upstream.rounds?.running != round { continue }
       let elements = input.elements.compactMap(transform)
       return Replay(elements: elements) { [self] body in
         guard let join = input.join else {
-          return mark(link, queue) { state in
-            let isPossible = link.rounds == nil ? link.newest < end : state == (end, round)
-            let tag = UniqueID.next()
+          return whileConnected(to: upstream, queue) { state in
+            let isPossible = upstream.rounds == nil ? upstream.newest < end : state == (end, round)
+            let number = UniqueID.next()
             // The state with which the source begins, or that it has published and not evaluated yet, is still to come.
-            let canRepeat = distance ?? 0 == 0 && (link.rounds != nil || link.newest == .min)
+            let canRepeat =
+              distance ?? 0 == 0 && (upstream.rounds != nil || upstream.newest == .min)
             let known = canRepeat ? elements.last as? Output : nil
-            guard isPossible, link.mark(end, tag: tag, knowing: known) else { return false }
-            return body(tag)
+            guard isPossible, upstream.begin(at: end, number: number, knowing: known) else {
+              return false
+            }
+            return body(number)
           }
         }
-        return join { tag in
-          mark(link, queue) { state in
-            link.mark(state.end, tag: tag, knowing: nil) && body(tag)
+        return join { number in
+          whileConnected(to: upstream, queue) { state in
+            upstream.begin(at: state.end, number: number, knowing: nil) && body(number)
           }
         }
       }
     }
   }
 
-  /// Returns the elements of the source of a link, also if that is a broadcaster of the user's that forwards a view.
+  /// Returns the elements of the source of an upstream, also if that is a broadcaster of the user's that forwards a view.
   private func replay<Input: Sendable>(
     of source: () -> Replay<Input>?,
-    behind link: Link,
+    behind upstream: Upstream,
     distance: Int?
   ) -> Replay<Input>? {
     guard let input = source() else { return nil }
-    guard input.join == nil, let stage = link.stage else { return input }
+    guard input.join == nil, let stage = upstream.stage else { return input }
     // Such a broadcaster has the view's elements, and does not know which of them are still to be delivered.
     return stage.replay(of: source, distance: distance.map { $0 + 1 } ?? 0) { $0 }
   }
 
-  /// Calls the body under the lock, unless the link does not serve the subscribers or a reset has yet to pass it.
-  private func mark(
-    _ link: Link,
+  /// Calls the body under the lock, unless the upstream does not serve the subscribers or a reset has yet to pass it.
+  private func whileConnected(
+    to upstream: Upstream,
     _ queue: HandlerQueue,
     _ body: (_ state: (end: Int, round: Int?)) -> Bool
   ) -> Bool {
     connection.withLock { connection in
-      guard connection?.link === link, !link.isBeforeReset(of: queue) else { return false }
-      return body((queue.end, link.rounds?.running))
+      guard connection?.upstream === upstream, !upstream.isBeforeReset(of: queue) else {
+        return false
+      }
+      return body((queue.end, upstream.rounds?.running))
     }
   }
 
@@ -210,7 +215,7 @@ final class DerivedCore<Output: Sendable>: Sendable {
       stage: backed?.stage ?? subscription.subscriber.core.stage
     )
     let connection = self.connection(to: subscription, of: origin, transform)
-    if minimumReplay == 0 { connection.link.begin(in: connection.handler.queue) }
+    if minimumReplay == 0 { connection.upstream.begin(in: connection.handler.queue) }
     return connection
   }
 
@@ -226,11 +231,11 @@ final class DerivedCore<Output: Sendable>: Sendable {
     of origin: Origin,
     _ transform: @escaping @Sendable (Input) -> Output?
   ) -> Connection {
-    let link = Link(core: self, of: origin) { box in
+    let upstream = Upstream(core: self, of: origin) { box in
       transform(Box<Input>.element(of: box))
     }
-    let handler = subscription.handler(Handler.Recipe(isolation: nil, .direct(link)))
-    return Connection(link: link, handler: handler)
+    let handler = subscription.handler(Handler.Recipe(isolation: nil, .direct(upstream)))
+    return Connection(upstream: upstream, handler: handler)
   }
 
   /// The newest element, if the elements sent so far have all been transformed.
@@ -238,12 +243,12 @@ final class DerivedCore<Output: Sendable>: Sendable {
     guard isFormerStageUpToDate else { return nil }
     return connection.withLock { connection in
       guard let connection, connection.isUpToDate else { return nil }
-      return connection.link.replay.last
+      return connection.upstream.replay.last
     }
   }
 
   private var isFormerStageUpToDate: Bool {
-    let stage = connection.withLock { $0?.link.stage }
+    let stage = connection.withLock { $0?.upstream.stage }
     return stage?.isUpToDate ?? true
   }
 
@@ -258,26 +263,26 @@ final class DerivedCore<Output: Sendable>: Sendable {
     onStop?()
   }
 
-  /// Calls the body with exclusive access to the replay of a link.
+  /// Calls the body with exclusive access to the replay of an upstream.
   ///
   /// - Parameters:
-  ///   - link: The link.
-  ///   - body: The body. Its argument is whether the link serves the subscribers.
+  ///   - upstream: The upstream.
+  ///   - body: The body. Its argument is whether the upstream serves the subscribers.
   /// - Returns: The result of the body.
   func withLock<Result>(
-    for link: Link,
+    for upstream: Upstream,
     _ body: (_ isConnected: Bool) -> Result
   ) -> Result {
-    connection.withLock { body($0?.link === link) }
+    connection.withLock { body($0?.upstream === upstream) }
   }
 
-  func end(_ link: Link) {
+  func end(_ upstream: Upstream) {
     let former = connection.withLock { connection -> Connection? in
-      link.hasEnded = true
-      return connection?.link === link ? connection.take() : nil
+      upstream.hasEnded = true
+      return connection?.upstream === upstream ? connection.take() : nil
     }
     guard former != nil else { return }
-    hub.finish(with: link.ending)
+    hub.finish(with: upstream.ending)
     onStop?()
   }
 }

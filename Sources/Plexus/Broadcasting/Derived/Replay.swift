@@ -5,9 +5,9 @@ struct Replay<Element: Sendable>: Sendable {
   let elements: [Element]
   /// Calls a closure while nothing newer passes the stages of a view, unless something has.
   ///
-  /// The stages mark what they have still to deliver with the number that the closure gets. It returns whether it has
+  /// The stages send what they have still to deliver with the number that the closure gets. It returns whether it has
   /// done its work, and so does the call. `nil` if the source is no view.
-  var join: (@Sendable (_ body: (_ tag: UInt64) -> Bool) -> Bool)?
+  var join: (@Sendable (_ body: (_ number: UInt64) -> Bool) -> Bool)?
 
   /// Returns the elements of any source that has a state.
   static func of(_ source: some Broadcaster<Element>) -> Self? {

@@ -50,7 +50,7 @@ struct EditState<Value: Sendable, Change: Sendable>: Sendable {
 
   /// The way in which a new value has arrived.
   @usableFromInline
-  enum Arrival: Sendable {
+  enum Way: Sendable {
     /// From the origin, by an attempt that has begun after so many confirmations.
     case fetched(after: UInt64)
     /// From the cacher.
@@ -173,7 +173,7 @@ struct EditState<Value: Sendable, Change: Sendable>: Sendable {
   // MARK: - Replacing the value
 
   /// Returns the drafts that stay on top of a new value, because that can be older than their commits.
-  func drafts(above arrival: Arrival) -> [Draft] {
+  func drafts(above arrival: Way) -> [Draft] {
     switch arrival {
     case .fetched(let count):
       (late + drafts).filter { !$0.isConfirmed || $0.lateNumber ?? 0 > count }
@@ -193,7 +193,7 @@ struct EditState<Value: Sendable, Change: Sendable>: Sendable {
   mutating func replace(
     with base: Weighed,
     results: [Weighed],
-    _ arrival: Arrival
+    _ arrival: Way
   ) -> (value: Weighed, changesBase: Bool) {
     version += 1
     if case .stored(let ids) = arrival { displaced.subtract(ids) }

@@ -68,7 +68,7 @@ extension Shard {
   @usableFromInline
   @inline(never)
   mutating func putBelowDrafts(
-    _ way: Edits.Arrival,
+    _ way: Edits.Way,
     _ arrival: inout Arrival,
     _ effects: inout Effects
   ) {

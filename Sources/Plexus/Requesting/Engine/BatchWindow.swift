@@ -17,6 +17,14 @@ extension BatchWindow {
       self.maximumSize = maximumSize
     }
 
+    /// Divides the flights of one call into batches.
+    func batches(of flights: [Flight]) -> [[Flight]] {
+      let size = maximumSize ?? flights.count
+      return stride(from: 0, to: flights.count, by: size).map { start in
+        Array(flights[start..<min(start + size, flights.count)])
+      }
+    }
+
     /// Whether single flights wait for others.
     @usableFromInline var delaysFlights: Bool { window > .zero }
   }

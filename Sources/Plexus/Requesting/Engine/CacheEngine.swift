@@ -291,12 +291,7 @@ extension CacheEngine {
     if let launchTogether = operations.launchTogether {
       if let batchWindow { return batchWindow.add(flights) { launchTogether(self, $0) } }
       if flights.count > 1 {
-        var rest = flights[...]
-        while !rest.isEmpty {
-          let batch = rest.prefix(batching?.maximumSize ?? .max)
-          rest = rest.dropFirst(batch.count)
-          launchTogether(self, Array(batch))
-        }
+        for batch in batching?.batches(of: flights) ?? [flights] { launchTogether(self, batch) }
         return
       }
     }

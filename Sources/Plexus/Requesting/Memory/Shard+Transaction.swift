@@ -51,7 +51,7 @@ extension Shard {
   @usableFromInline
   struct Arrival: ~Copyable, Sendable {
     /// The way in which it has arrived; `nil` for a change of the value before.
-    @usableFromInline var way: Edits.Arrival?
+    @usableFromInline var way: Edits.Way?
     /// The drafts that were reapplied to it, if there are any.
     @usableFromInline let stack: DraftStack<Value>?
     /// The cost of the visible value.
@@ -73,7 +73,7 @@ extension Shard {
 
     @inlinable
     init(
-      _ way: Edits.Arrival? = nil,
+      _ way: Edits.Way? = nil,
       below stack: DraftStack<Value>? = nil,
       cost: Int,
       name: String?

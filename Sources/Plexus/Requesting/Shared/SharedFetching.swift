@@ -344,14 +344,8 @@ extension SharedFetching {
 
   /// Returns whether an entry answers a flight, and marks the entry if it is stale.
   private func isAnswer(_ copy: Outcome, for flight: Flight) -> Bool {
-    let now = cache.time.now()
-    guard now >= copy.deadline else { return true }
     // A flight that renews a value needs a newer one. A value that has to be looked up is none.
-    guard flight.plan.previous?.deadline ?? .min == .min,
-      copy.allowsRenewal(within: cache.staleTime, at: now)
-    else { return false }
-    copy.isStale = true
-    return true
+    cache.isCurrent(copy, allowingStale: flight.plan.previous?.deadline ?? .min == .min)
   }
 
   /// Records that callers have values of a key that are newer than those of the tier.

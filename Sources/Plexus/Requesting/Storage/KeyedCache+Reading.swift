@@ -81,14 +81,48 @@ extension KeyedCache {
 
   /// Returns whether a stored copy answers a flight, and marks the copy if it does.
   private func isAnswer(_ copy: Outcome, for flight: Flight) -> Bool {
-    guard flight.plan.takesStoredCopy, !copy.isOutdated else { return false }
-    let now = time.now()
-    if now >= copy.deadline {
-      guard copy.allowsRenewal(within: staleTime, at: now) else { return false }
-      copy.isStale = true
-    }
+    guard flight.plan.takesStoredCopy, !copy.isOutdated, isCurrent(copy) else { return false }
     copy.kind = .restored
     return true
+  }
+
+  /// Returns whether a copy is fresh, or stale and allowed to be served while it is renewed, and marks it then.
+  func isCurrent(_ copy: Outcome, allowingStale allowsStale: Bool = true) -> Bool {
+    let now = time.now()
+    guard now >= copy.deadline else { return true }
+    guard allowsStale, copy.allowsRenewal(within: staleTime, at: now) else { return false }
+    copy.isStale = true
+    return true
+  }
+
+  /// Judges a stored copy by the clears and refreshes since its fetch began; one that was cleared is removed.
+  func judge(
+    _ entry: CacheEntry<Value>,
+    of key: Key,
+    hash: UInt64,
+    name: String
+  ) -> MarksState.Verdict {
+    guard let storage else { return .usable }
+    // User code, called without a lock.
+    let tags = tagging?(key) ?? []
+    var verdict = storage.ledger.marks.withLock {
+      $0.judge(name, tags, storedAt: entry.storedAt)
+    }
+    // A shared tier judges the rest itself.
+    if shared != nil { return verdict == .outdated ? .outdated : .usable }
+    if entry.isOutdated, verdict == .usable { verdict = .outdated }
+    if entry.isCleared { verdict = .cleared }
+    // A clock that was set back makes the age of a copy unknown: it is a fallback once, and then removed.
+    let isFromTheFuture = age(of: entry) < .zero
+    guard verdict == .cleared || isFromTheFuture else { return verdict }
+    var effects = makeEffects()
+    shards.withLock(hash: hash) { shard in
+      if shard.extras?.pendingWrites?.removeCopy(key, hash: hash, name: name) == true {
+        effects.callsCacher = true
+      }
+    }
+    effects.perform(in: self)
+    return verdict
   }
 
   // MARK: - Reading

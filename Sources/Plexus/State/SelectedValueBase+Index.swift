@@ -1,27 +1,27 @@
-extension SelectorBase {
+extension SelectedValueBase {
   /// The part of a table of selectors that depends on no type.
   @usableFromInline
   struct Index {
     /// A subscriber among those of its selector.
     private struct Place: Sendable {
-      let selector: SelectorBase
+      let selector: SelectedValueBase
       let number: Int
     }
 
     private var places = KeyTable<ChangeSubscriptions.ID, Place>()
-    private var selectorOfPath: [AnyKeyPath: SelectorBase] = [:]
+    private var selectorOfPath: [AnyKeyPath: SelectedValueBase] = [:]
 
     @usableFromInline
     init() {}
 
     /// Returns the selector that all who select a key path share, if there is one.
     @usableFromInline
-    func selector(for path: AnyKeyPath) -> SelectorBase? {
+    func selector(for path: AnyKeyPath) -> SelectedValueBase? {
       selectorOfPath[path]
     }
 
     @usableFromInline
-    mutating func add(_ selector: SelectorBase) {
+    mutating func add(_ selector: SelectedValueBase) {
       if let path = selector.path { selectorOfPath[path] = selector }
     }
 
@@ -32,7 +32,11 @@ extension SelectorBase {
     ///   - selector: The selector.
     ///   - number: The number of the subscriber there.
     @usableFromInline
-    mutating func connect(_ id: ChangeSubscriptions.ID, to selector: SelectorBase, at number: Int) {
+    mutating func connect(
+      _ id: ChangeSubscriptions.ID,
+      to selector: SelectedValueBase,
+      at number: Int
+    ) {
       _ = places.insert(Place(selector: selector, number: number), for: id, hash: id.hash)
     }
 
@@ -40,7 +44,7 @@ extension SelectorBase {
     ///
     /// - Returns: Its selector if it was the last subscriber.
     @usableFromInline
-    mutating func remove(_ id: ChangeSubscriptions.ID) -> SelectorBase? {
+    mutating func remove(_ id: ChangeSubscriptions.ID) -> SelectedValueBase? {
       guard let index = places.index(of: id, hash: id.hash) else { return nil }
       let place = places.remove(at: index).element
       let selector = place.selector
@@ -52,4 +56,4 @@ extension SelectorBase {
 }
 
 @available(*, unavailable)
-extension SelectorBase.Index: Sendable {}
+extension SelectedValueBase.Index: Sendable {}

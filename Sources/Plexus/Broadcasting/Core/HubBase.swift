@@ -5,7 +5,7 @@ public import Synchronization
 
 /// The half of a ``BroadcastHub`` that does not depend on the type of its elements.
 @usableFromInline
-class HubCore: @unchecked Sendable {
+class HubBase: @unchecked Sendable {
   @usableFromInline
   struct State: Sendable {
     /// The sequence number of the next element.
@@ -17,7 +17,7 @@ class HubCore: @unchecked Sendable {
     /// The number of parked readers of the log and of the window.
     @usableFromInline var parkedReaders = 0
     /// The last chunk of the log; without readers of the log an empty one, or `nil`.
-    @usableFromInline var tail: LogLink?
+    @usableFromInline var tail: LogBase?
     /// The sequence number of that chunk's first element.
     @usableFromInline var tailStart = 0
     @usableFromInline var logReaders = 0
@@ -108,14 +108,14 @@ class HubCore: @unchecked Sendable {
   /// The tag up to which new subscribers ignore elements, or 0; only set for hubs of views and of events, under the
   /// lock of their owner.
   @exclusivity(unchecked) @safe
-  @usableFromInline final var passedTag: UInt64 = 0
+  @usableFromInline final var passedNumber: UInt64 = 0
   /// The stage of which this is the hub, if it is that of a view; set before the hub is used.
   @exclusivity(unchecked) @safe
   @usableFromInline final weak var stage: (any DerivedStage)?
   /// Ends the subscription of a reader of the window.
   ///
   /// An overridden method would not be specialized; a closure is compiled for the client's type of elements.
-  @usableFromInline let removeFromWindow: @Sendable (HubCore, Reader) -> Void
+  @usableFromInline let removeFromWindow: @Sendable (HubBase, Reader) -> Void
   /// Called outside every lock when the last subscriber has been removed.
   @usableFromInline let onEmpty: (@Sendable () -> Void)?
   /// The coarse clock by which loops yield their actor to other tasks; `nil` is the system's.
@@ -126,7 +126,7 @@ class HubCore: @unchecked Sendable {
     isResettable: Bool = false,
     onEmpty: (@Sendable () -> Void)? = nil,
     time: (@Sendable () -> Nanoseconds)? = nil,
-    removeFromWindow: @escaping @Sendable (HubCore, Reader) -> Void = { _, _ in }
+    removeFromWindow: @escaping @Sendable (HubBase, Reader) -> Void = { _, _ in }
   ) {
     self.isResettable = isResettable
     self.removeFromWindow = removeFromWindow
@@ -186,7 +186,7 @@ class HubCore: @unchecked Sendable {
   /// - Returns: Whether the hub is finished; if not, nothing has changed.
   @usableFromInline
   final func finishWithoutSubscribers() -> Bool {
-    var garbage: LogLink?
+    var garbage: LogBase?
     let isDone = state.withLock { state in
       guard state.subscriberCount == 0, state.others == nil, state.counts == nil,
         state.sourceTasks.isEmpty, state.parked.isEmpty
@@ -219,16 +219,18 @@ class HubCore: @unchecked Sendable {
   /// - Parameters:
   ///   - reader: The subscriber.
   ///   - recipe: The parts of the handler.
+  ///   - host: The source that the handler retains, if that is not the hub.
   ///   - effects: Receives what the subscriber leaves behind.
   ///   - replay: Returns the elements that the handler gets first, given the unread ones of the subscriber.
   /// - Returns: The handler, to be started with no lock held.
   func replace(
     _ reader: Reader,
     with recipe: Handler.Recipe,
+    of host: (any Handler.Source)?,
     _ effects: inout HubEffects,
     replaying replay: (_ unread: [AnyBox]) -> [AnyBox]
   ) -> Handler.Added {
-    add(recipe)
+    add(recipe, of: host)
   }
 
   /// Removes the handlers whose owners have been released.
@@ -245,7 +247,7 @@ class HubCore: @unchecked Sendable {
   }
 }
 
-extension HubCore {
+extension HubBase {
   /// The number of subscribers, handlers included; 0 once the hub has finished.
   final var count: Int {
     state.withLock { $0.isFinished ? 0 : $0.subscriberCount }
@@ -258,11 +260,11 @@ extension HubCore {
   }
 }
 
-extension HubCore {
+extension HubBase {
   /// The part of a ``Subscriber`` that does not depend on the type of its elements.
   @usableFromInline
   class Reader: Waiter, @unchecked Sendable {
-    @usableFromInline let core: HubCore
+    @usableFromInline let core: HubBase
     /// Whether it reads the shared log.
     @usableFromInline let readsLog: Bool
     /// The buffer that it reads, beside the log if it reads that, too.
@@ -280,7 +282,7 @@ extension HubCore {
     @usableFromInline var host: (any Handler.Host)?
 
     @inlinable
-    init(id: Int, core: HubCore, readsLog: Bool, buffer: Buffer?) {
+    init(id: Int, core: HubBase, readsLog: Bool, buffer: Buffer?) {
       self.core = core
       self.readsLog = readsLog
       self.buffer = buffer

@@ -4,7 +4,7 @@
 
 /// A selector of a store, as far as it does not depend on the types of state and value.
 @usableFromInline
-class SelectorBase: @unchecked Sendable {
+class SelectedValueBase: @unchecked Sendable {
   /// The number with which it is removed from the table of selectors.
   @exclusivity(unchecked) @safe
   @usableFromInline final var number = 0
@@ -12,7 +12,7 @@ class SelectorBase: @unchecked Sendable {
   final let path: AnyKeyPath?
   /// The hubs of the subscribers, in subscription order.
   @exclusivity(unchecked) @safe
-  @usableFromInline final var hubs = StableList<HubCore>()
+  @usableFromInline final var hubs = StableList<HubBase>()
 
   @usableFromInline
   init(path: AnyKeyPath?) {
@@ -32,7 +32,7 @@ class SelectorBase: @unchecked Sendable {
 /// A selector of a store: the value for the newest state, and the subscribers to its changes.
 @usableFromInline
 @safe
-final class Selector<Value: Sendable>: SelectorBase, @unchecked Sendable {
+final class SelectedValue<Value: Sendable>: SelectedValueBase, @unchecked Sendable {
   /// The value for the newest state.
   @exclusivity(unchecked) @safe
   @usableFromInline var value: Value

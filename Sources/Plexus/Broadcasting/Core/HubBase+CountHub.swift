@@ -2,7 +2,7 @@
 
 internal import Synchronization
 
-extension HubCore {
+extension HubBase {
   /// Announces the number of subscribers of a hub.
   @usableFromInline
   final class CountHub: @unchecked Sendable {
@@ -27,7 +27,7 @@ extension HubCore {
   }
 }
 
-extension HubCore {
+extension HubBase {
   /// Resumes the tasks that wait for the number of subscribers.
   @usableFromInline
   final func wakeCounters() {
@@ -40,7 +40,7 @@ extension HubCore {
   /// - Returns: A subscription that begins with the current number and misses no later one.
   final func countSubscription(bufferingPolicy: BufferingPolicy<Int>) -> Subscription<Int> {
     state.withLock { state in
-      let feed = state.counts ?? HubCore.CountHub()
+      let feed = state.counts ?? HubBase.CountHub()
       if state.counts == nil {
         // A new hub has no parked readers: there is nothing to resume.
         if state.isFinished { feed.hub.finish() }

@@ -4,11 +4,11 @@ internal import Synchronization
 
 extension DerivedCore {
   /// The handler that subscribes a derived broadcaster to its source.
-  final class Link: Handler.DirectCalls, @unchecked Sendable {
+  final class Upstream: Handler.DirectCalls, @unchecked Sendable {
     private let core: DerivedCore
     /// Makes the element for subscribers; `nil` if they get none.
     private let transform: @Sendable (AnyBox) -> Output?
-    /// The stage that makes the elements, if the source is derived itself; it keeps this link.
+    /// The stage that makes the elements, if the source is derived itself; it keeps this upstream.
     weak let stage: (any DerivedStage)?
     /// Whether there is such a stage.
     private let isNested: Bool
@@ -26,8 +26,8 @@ extension DerivedCore {
     private var round: Int?
     /// The number of the first element after the last reset that has passed.
     private var takenBack = Int.min
-    /// The marks of subscribers that began with a newer element than those to be transformed, oldest first.
-    private var marks: [Mark] = []
+    /// The beginnings of subscribers whose first element is newer than those to be transformed, oldest first.
+    private var beginnings: [Beginning] = []
     /// Whether the source has ended.
     var hasEnded = false
     /// The element that is part of the end, if there is one.
@@ -70,42 +70,42 @@ extension DerivedCore {
       queue.floor.load(ordering: .acquiring) > takenBack
     }
 
-    /// Marks the elements to come that are not for new subscribers; called under the lock of the core.
+    /// Notes that new subscribers begin with an element that is still to come; called under the lock of the core.
     ///
     /// - Parameters:
     ///   - end: The number of the first element that is for them.
-    ///   - tag: The number of the mark. Elements that a stage before has marked with it, or with a smaller one, are not
-    ///     for them either.
+    ///   - number: The number of the beginning. Elements that a stage before sends with it, or with a smaller one, are
+    ///     not for them either.
     ///   - value: The newest element that they have, if it can come once more with that number.
-    /// - Returns: Whether the mark was made; it has to be newer than the others.
-    func mark(_ end: Int, tag: UInt64, knowing value: Output?) -> Bool {
-      guard end >= marks.last?.end ?? .min else { return false }
-      marks.append(Mark(end: end, tag: tag, value: value))
+    /// - Returns: Whether it was noted; it has to be newer than the others.
+    func begin(at end: Int, number: UInt64, knowing value: Output?) -> Bool {
+      guard end >= beginnings.last?.end ?? .min else { return false }
+      beginnings.append(Beginning(end: end, number: number, value: value))
       return true
     }
 
-    /// Returns the mark of an element, and drops the marks of elements before it; called under the lock of the
-    /// core.
+    /// Returns the first beginning that excludes an element, and drops the beginnings that the element has passed; called
+    /// under the lock of the core.
     ///
     /// - Parameters:
     ///   - item: The element.
-    ///   - isKnown: Whether it equals the value of the mark with its number.
-    ///   - passed: Receives the marks, to be released without the lock.
-    /// - Returns: The mark, if there is one.
-    private func mark(
-      of item: HandlerQueue.Item,
+    ///   - isKnown: Whether it equals the value of the beginning with its number.
+    ///   - passed: Receives the beginnings, to be released without the lock.
+    /// - Returns: The beginning, if there is one.
+    private func beginning(
+      after item: HandlerQueue.Item,
       isKnown: Bool,
-      _ passed: inout [Mark]
-    ) -> Mark? {
-      guard !marks.isEmpty else { return nil }
-      let tag = isNested ? item.sender : 0
-      let mark = marks.first { mark in
-        item.sequence < mark.end || tag != 0 && tag <= mark.tag
-          || isKnown && item.sequence == mark.end
+      _ passed: inout [Beginning]
+    ) -> Beginning? {
+      guard !beginnings.isEmpty else { return nil }
+      let number = isNested ? item.sender : 0
+      let beginning = beginnings.first { beginning in
+        item.sequence < beginning.end || number != 0 && number <= beginning.number
+          || isKnown && item.sequence == beginning.end
       }
-      passed = marks
-      marks.removeAll { $0.end <= item.sequence && (tag == 0 || tag > $0.tag) }
-      return mark
+      passed = beginnings
+      beginnings.removeAll { $0.end <= item.sequence && (number == 0 || number > $0.number) }
+      return beginning
     }
 
     /// The elements to replay to a new subscriber; accessed under the lock of the core.
@@ -121,7 +121,7 @@ extension DerivedCore {
       let output = transform(item.box)
       let (isDuplicate, isKnown) = compare(output, at: item.sequence)
       var garbage: [Output?] = []
-      var passed: [Mark] = []
+      var passed: [Beginning] = []
       let delivery = core.withLock(for: self) { isConnected -> Delivery<Output>? in
         guard queue.isCurrent(item.sequence) else { return nil }
         guard !item.isEnd else {
@@ -130,7 +130,7 @@ extension DerivedCore {
         }
         newest = item.sequence
         round = rounds?.runningHere
-        let mark = self.mark(of: item, isKnown: isKnown, &passed)
+        let beginning = self.beginning(after: item, isKnown: isKnown, &passed)
         // A reset meanwhile has forgotten the former element.
         guard !isDuplicate || last == nil else { return nil }
         if replayLimit > 0 {
@@ -142,7 +142,7 @@ extension DerivedCore {
           garbage.append(last)
           last = output
         }
-        return isConnected ? core.hub.prepare(output, from: mark?.tag ?? 0) : nil
+        return isConnected ? core.hub.prepare(output, from: beginning?.number ?? 0) : nil
       }
       delivery?.deliver()
       withExtendedLifetime((garbage, passed)) {}
@@ -158,7 +158,7 @@ extension DerivedCore {
       var known: Output?
       core.withLock(for: self) { _ in
         former = last
-        if !marks.isEmpty { known = marks.first { $0.end == sequence }?.value }
+        if !beginnings.isEmpty { known = beginnings.first { $0.end == sequence }?.value }
       }
       return (
         former.map { areEqual($0, output) } ?? false, known.map { areEqual($0, output) } ?? false
@@ -199,19 +199,19 @@ extension DerivedCore {
   }
 }
 
-extension DerivedCore.Link {
-  /// A mark of the elements that are not for the newest subscribers, because they began with a newer one.
-  private struct Mark: Sendable {
+extension DerivedCore.Upstream {
+  /// The place at which subscribers begin that have a newer element than those to be transformed.
+  private struct Beginning: Sendable {
     /// The number of the first element of the source that is for them.
     let end: Int
-    /// A number that is larger than those of earlier marks, and the same in all stages.
-    let tag: UInt64
+    /// A number that is larger than those of earlier beginnings, and the same in all stages.
+    let number: UInt64
     /// The newest element that they have, if it can come once more with the number ``end``.
     let value: Output?
   }
 }
 
-extension HubCore {
+extension HubBase {
   /// Notifies handlers that the source has sent an element that another thread delivers.
   final func note() {
     let queues = state.withLock { $0.handlers?.direct ?? [] }

@@ -3,7 +3,7 @@
 
 public import Synchronization
 
-extension HubCore {
+extension HubBase {
   /// The part of a ``PrivateBuffer`` that does not depend on the type of its elements.
   ///
   /// It is the waiter that is parked for its reader, which it outlives.
@@ -108,7 +108,7 @@ extension HubCore {
 
     override func removeAll(_ effects: inout HubEffects) {
       guard !elements.isEmpty else { return }
-      effects.release(elements)
+      effects.release(value: elements)
       elements = Ring()
       places = Ring()
       place.store(.max, ordering: .releasing)

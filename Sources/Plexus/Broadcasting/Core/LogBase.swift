@@ -12,9 +12,9 @@ public import Synchronization
 /// A reader retains its current chunk, and with it all chunks that follow. Chunks that every reader has
 /// passed are freed by reference counting.
 @usableFromInline
-class LogLink: @unchecked Sendable {
+class LogBase: @unchecked Sendable {
   @exclusivity(unchecked) @safe
-  @usableFromInline var next: LogLink?
+  @usableFromInline var next: LogBase?
 
   @inlinable
   init() {}
@@ -28,7 +28,7 @@ class LogLink: @unchecked Sendable {
   }
 
   /// Cuts the chain behind this chunk and returns what followed.
-  private func detachNext() -> LogLink? {
+  private func detachNext() -> LogBase? {
     defer { next = nil }
     return next
   }
@@ -37,10 +37,10 @@ class LogLink: @unchecked Sendable {
   ///
   /// - Returns: The elements, to be released without the lock; `nil` if there are none.
   @usableFromInline
-  func retire() -> (any LogLink.Retired)? { nil }
+  func retire() -> (any LogBase.Retired)? { nil }
 }
 
-extension LogLink {
+extension LogBase {
   /// Elements that every reader has read, to be released without the lock.
   @usableFromInline
   protocol Retired: Sendable {
@@ -49,11 +49,11 @@ extension LogLink {
   }
 }
 
-extension LogLink {
+extension LogBase {
   /// A chunk of a shared log.
   @usableFromInline
   @safe
-  final class Chunk<Element: Sendable>: LogLink, @unchecked Sendable {
+  final class Chunk<Element: Sendable>: LogBase, @unchecked Sendable {
     /// Set once; a variable because `isKnownUniquelyReferenced` takes one.
     @exclusivity(unchecked) @safe
     @usableFromInline var run: Run<Element>
@@ -72,7 +72,7 @@ extension LogLink {
     }
 
     @usableFromInline
-    override func retire() -> (any LogLink.Retired)? { retired() }
+    override func retire() -> (any LogBase.Retired)? { retired() }
 
     /// The chunk that follows; present once this one is full.
     @inlinable var follower: Chunk? {
@@ -96,13 +96,13 @@ extension LogLink {
 
     /// Returns a link of a log as a chunk of its type of elements.
     @inlinable
-    static func of(_ link: LogLink) -> Chunk {
+    static func of(_ link: LogBase) -> Chunk {
       unsafe unsafeDowncast(link, to: Chunk.self)
     }
   }
 }
 
-extension LogLink {
+extension LogBase {
   /// A fixed number of consecutive elements of a shared log.
   ///
   /// A run does not refer to the next one: an idle iterator that retains a run keeps only its elements
@@ -187,15 +187,15 @@ extension LogLink {
   }
 }
 
-extension LogLink.Run {
+extension LogBase.Run {
   /// The elements of a run that were taken out, to be released once.
   @usableFromInline
-  struct Retired: LogLink.Retired {
-    @usableFromInline let run: LogLink.Run<Element>
+  struct Retired: LogBase.Retired {
+    @usableFromInline let run: LogBase.Run<Element>
     @usableFromInline let indices: Range<Int>
 
     @inlinable
-    init(run: LogLink.Run<Element>, indices: Range<Int>) {
+    init(run: LogBase.Run<Element>, indices: Range<Int>) {
       self.run = run
       self.indices = indices
     }

@@ -1,6 +1,6 @@
 // @unchecked Sendable because every field is guarded by the lock of the hub that owns the object.
 
-extension HubCore {
+extension HubBase {
   /// The part of ``BoundedBuffers`` that does not depend on the type of the elements.
   @usableFromInline
   class BoundedBuffersBase: @unchecked Sendable {
@@ -14,7 +14,7 @@ extension HubCore {
     ///
     /// - Returns: The elements, to be released without the lock; `nil` if there are none.
     @usableFromInline
-    func takeWindow() -> (any LogLink.Retired)? { nil }
+    func takeWindow() -> (any LogBase.Retired)? { nil }
 
     /// Adds a buffer.
     @inlinable
@@ -37,7 +37,7 @@ extension HubCore {
   }
 }
 
-extension HubCore {
+extension HubBase {
   /// The window, and the subscribers of a hub that do not read the log.
   @usableFromInline
   final class BoundedBuffers<Element: Sendable>: BoundedBuffersBase, @unchecked Sendable {
@@ -103,7 +103,7 @@ extension HubCore {
     }
 
     @usableFromInline
-    override func takeWindow() -> (any LogLink.Retired)? {
+    override func takeWindow() -> (any LogBase.Retired)? {
       window.count == 0 ? nil : RetiredWindow(elements: window.popFirst(atMost: window.count))
     }
 
@@ -125,9 +125,9 @@ extension HubCore {
   }
 }
 
-extension HubCore.BoundedBuffers {
+extension HubBase.BoundedBuffers {
   /// Elements that were taken out of a window.
-  fileprivate struct RetiredWindow: LogLink.Retired {
+  fileprivate struct RetiredWindow: LogBase.Retired {
     let elements: ContiguousArray<Element>
 
     func release() {
@@ -136,7 +136,7 @@ extension HubCore.BoundedBuffers {
   }
 }
 
-extension HubCore {
+extension HubBase {
   /// The limits of the readers of a window.
   @usableFromInline
   struct WindowLimits: Sendable {

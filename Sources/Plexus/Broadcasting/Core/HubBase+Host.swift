@@ -3,7 +3,7 @@
 
 internal import Synchronization
 
-extension HubCore {
+extension HubBase {
   /// The number of subscribers that an element has reached.
   @usableFromInline
   struct Reach: Sendable {
@@ -105,7 +105,7 @@ extension BroadcastHub {
       guard state.put == nil else { return }
       state.put = { Self.put($0, $1, &$2, &$3) }
     }
-    if case .unbounded = bufferingPolicy, passedTag == 0 {
+    if case .unbounded = bufferingPolicy, passedNumber == 0 {
       return Subscription(subscriber: logReader(replaying: [], isHosted: true))
     }
     return subscription(ignoring: 0, bufferingPolicy: bufferingPolicy)

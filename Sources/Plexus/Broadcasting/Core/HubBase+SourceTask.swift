@@ -1,4 +1,4 @@
-extension HubCore {
+extension HubBase {
   /// A task that forwards the elements of another sequence to a hub.
   @usableFromInline
   struct SourceTask: Sendable {

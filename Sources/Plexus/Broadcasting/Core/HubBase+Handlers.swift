@@ -2,7 +2,7 @@
 
 internal import Synchronization
 
-extension HubCore {
+extension HubBase {
   /// The handlers of a hub.
   @usableFromInline
   final class HandlerTable: @unchecked Sendable {
@@ -95,19 +95,25 @@ extension HubCore {
   }
 }
 
-extension HubCore: Handler.Source {
+extension HubBase: Handler.Source {
   /// Adds a handler.
   ///
   /// Can be called under a lock of the caller.
   ///
   /// - Parameters:
   ///   - recipe: The parts of the handler.
+  ///   - host: The source that the handler retains, if that is not the hub.
   ///   - replay: The elements that the handler gets before all sent ones, oldest first.
   /// - Returns: The handler, to be started with no lock held.
-  final func add(_ recipe: Handler.Recipe, replaying replay: [AnyBox] = []) -> Handler.Added {
+  final func add(
+    _ recipe: Handler.Recipe,
+    of host: (any Handler.Source)? = nil,
+    replaying replay: [AnyBox] = []
+  ) -> Handler.Added {
     state.withLock { state in
       let isOpen = register(&state)
-      return add(recipe, at: Place(id: state.lastID, isOpen: isOpen), &state, replaying: replay)
+      let place = Place(id: state.lastID, isOpen: isOpen)
+      return add(recipe, of: host, at: place, &state, replaying: replay)
     }
   }
 
@@ -121,6 +127,7 @@ extension HubCore: Handler.Source {
   /// Adds a handler that is counted already.
   final func add(
     _ recipe: Handler.Recipe,
+    of host: (any Handler.Source)?,
     at place: Place,
     _ state: inout State,
     replaying replay: [AnyBox]
@@ -133,12 +140,11 @@ extension HubCore: Handler.Source {
       if known == nil { handlers.insert(queue) }
       if recipe.isOrphaned != nil { handlers.ownedCount += 1 }
     }
-    let handler = Handler(id: place.id, queue: queue, recipe: recipe, hub: self)
-    let call = recipe.source?.call(recipe, of: handler) ?? recipe.call
+    let handler = Handler(id: place.id, queue: queue, recipe: recipe, host: host, hub: self)
+    let call = host?.call(recipe, of: handler) ?? recipe.call
     let parked = queue.add(handler, call, after: state.sequence, replaying: replay)
     return Handler.Added(
       handler: handler,
-      isolation: recipe.isolation,
       isFirst: known == nil,
       isOpen: place.isOpen,
       parked: parked
@@ -152,7 +158,7 @@ extension HubCore: Handler.Source {
     added.parked?.resume()
     announceCount()
     let queue = added.handler.queue
-    if added.isFirst { queue.start(isolation: added.isolation) } else { queue.attend() }
+    if added.isFirst { queue.start() } else { queue.attend() }
     // A finished hub sends no more elements.
     if !added.isOpen { queue.close(with: state.withLock { $0.last }) }
     return added.handler
@@ -186,7 +192,6 @@ extension Handler {
   @usableFromInline
   struct Added: Sendable {
     let handler: Handler
-    let isolation: (any Actor)?
     /// Whether its queue is new, and has to be started.
     let isFirst: Bool
     /// Whether the hub has not finished.

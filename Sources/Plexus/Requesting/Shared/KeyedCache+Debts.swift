@@ -1,0 +1,55 @@
+extension KeyedCache {
+  /// Returns whether the entry of a flight's key has yet to be written or removed, for itself or for one of its tags.
+  func owes(_ flight: Flight, _ name: String, _ tags: [CacheTag: UInt64]) -> Bool {
+    let key = key(of: flight)
+    if !tags.isEmpty, let tagging, tagging(key).contains(where: { tags[$0] != nil }) { return true }
+    return shards.withLock(hash: flight.hash) { shard in
+      shard.extras?.pendingWrites?.owes(key, hash: flight.hash, name: name) ?? false
+    }
+  }
+
+  /// Removes the record of a value to write, because a newer value that is not written is about to replace it.
+  func forgetChange(_ flight: Flight) {
+    change(flight.hash, at: .min) { shard, transaction in
+      shard.extras?.pendingWrites?.removeNote(
+        key(of: flight),
+        hash: flight.hash,
+        &transaction.effects
+      )
+    }
+  }
+
+  /// Enqueues the pending writes, removals and refreshes of the shared tier.
+  func sendChanges() {
+    storage?.enqueue(.sending) { [self] in await payDebts() }
+  }
+
+  /// Pays the debts, in the queue of the storage; debts that cannot be paid stay.
+  func payDebts() async {
+    guard let shared, let storage else { return }
+    let report = await synchronize(flushing: true)
+    guard report.hasRemoved, report.failedWrites.isEmpty else { return }
+    do {
+      try await storage.calls.run(.removal) { try await shared.payTagRemovals() }
+      try await storage.calls.run(.write) { try await shared.payOutdates() }
+    } catch {}
+  }
+
+  /// Removes the entries with one of some tags from the shared tier.
+  ///
+  /// - Throws: The error because of which entries can remain. The removal is repeated before such an entry is used.
+  func removeSharedTags() async throws {
+    guard let shared, let storage else { return }
+    let result = await storage.queue.result { [self] () -> Result<Void, any Error> in
+      do {
+        return .success(
+          try await storage.calls.run(.removal) { try await shared.payTagRemovals() }
+        )
+      } catch {
+        reportCacherFailures([:], error)
+        return .failure(error)
+      }
+    }
+    try result?.get()
+  }
+}
