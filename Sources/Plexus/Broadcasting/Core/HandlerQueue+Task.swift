@@ -66,17 +66,7 @@ extension HandlerQueue {
     while true {
       // Offers come one by one, each after the result of the one before.
       streak = items.last?.isOffer == true ? 0 : streak &+ items.count
-      items.removeAll(keepingCapacity: true)
-      // A handler that can suspend takes one element at a time: it can be removed before the next one.
-      let (entries, end, isClosed) = state.withLock { state in
-        if !suspends {
-          state.items.popChunk(into: &items)
-        } else if let item = state.items.popFirst() {
-          items.append(item)
-        }
-        state.isCalling = !items.isEmpty
-        return (items.isEmpty ? [] : state.entries, self.end, state.isClosed)
-      }
+      let (entries, end, isClosed) = takeBatch(&items)
       guard items.isEmpty else {
         if suspends {
           await call(entries.first, with: items[0])
@@ -115,6 +105,29 @@ extension HandlerQueue {
     }
     withExtendedLifetime(task) {}
     end(entries)
+  }
+
+  /// Takes the next elements.
+  ///
+  /// A handler that can suspend takes one element at a time: it can be removed before the next one.
+  ///
+  /// - Parameter items: Receives the elements, in place of those before.
+  /// - Returns: The handlers to call, the number of the element after the last one that was sent, and whether no further
+  ///   one is sent.
+  @inline(__always)
+  private func takeBatch(
+    _ items: inout ContiguousArray<Item>
+  ) -> (entries: ContiguousArray<Entry>, end: Int, isClosed: Bool) {
+    items.removeAll(keepingCapacity: true)
+    return state.withLock { state in
+      if !suspends {
+        state.items.popChunk(into: &items)
+      } else if let item = state.items.popFirst() {
+        items.append(item)
+      }
+      state.isCalling = !items.isEmpty
+      return (items.isEmpty ? [] : state.entries, self.end, state.isClosed)
+    }
   }
 
   /// The number of elements without a pause after which the next one is probably about to come.
