@@ -58,28 +58,38 @@ extension Clock<Duration> {
   }
 }
 
-extension Clock<Duration> {
-  /// Calls a closure after some time, unless the returned task is cancelled.
+extension ErasedClock {
+  /// Sleeps until a deadline, also if the clock wakes the task earlier.
+  ///
+  /// A clock whose `sleep` returns at once, without having moved, is a programmer error: the program stops in debug
+  /// builds. In release builds, the rest is slept on the system's clock, so that no CPU time is spent.
   ///
   /// - Parameters:
-  ///   - duration: The time.
-  ///   - firesAlways: Whether the closure is also called, early, if the sleep ends with an error.
-  ///   - fire: The closure.
-  /// - Returns: The task that waits.
-  func timer(
-    _ duration: Duration,
-    firesAlways: Bool = false,
-    _ fire: @escaping @Sendable () -> Void
-  ) -> Task<Void, Never> {
-    let deadline = deadline(after: duration)
-    return Task.detached {
+  ///   - deadline: The deadline.
+  ///   - stop: Called if the clock stands still.
+  /// - Returns: Whether the clock has reached the deadline; `false` if `sleep` threw, the task was cancelled, or the
+  ///   clock stands still.
+  package func hasSlept(
+    until deadline: Duration,
+    onStandstill stop: @Sendable () -> Void = stopBecauseOfStandstill
+  ) async -> Bool {
+    var wakes = EarlyWakes()
+    while true {
       do {
-        try await sleep(until: deadline, tolerance: nil)
-        fire()
+        try await sleep(until: deadline)
       } catch {
-        // The work was faster, or was cancelled.
-        if firesAlways { fire() }
+        return false
       }
+      let now = self.now()
+      guard now < deadline else { return true }
+      guard !Task.isCancelled else { return false }
+      guard wakes.isTooOften(at: now) else {
+        await Task.yield()
+        continue
+      }
+      stop()
+      try? await ContinuousClock().sleep(for: deadline - now)
+      return self.now() >= deadline
     }
   }
 }

@@ -152,6 +152,17 @@ extension EventBus {
       tables.withLock { $0.sweepThreshold = max(64, 2 * $0.scopedCount) }
     }
 
+    // MARK: - Handlers
+
+    /// Adds a handler that lives until it is cancelled or its owner is released.
+    @usableFromInline
+    @discardableResult
+    func add(_ recipe: Handler.Recipe, of type: any Event.Type, in scope: EventScope?) -> Handler {
+      withChannel(of: type, in: scope) { channel in
+        channel.add(recipe, at: time.now()).map(channel.start)
+      }
+    }
+
     // MARK: - Handlers with an id
 
     /// A handler that lives until it is removed by its id.

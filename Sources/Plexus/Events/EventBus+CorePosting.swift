@@ -56,13 +56,4 @@ extension EventBus.Core {
     // An event that is not retained needs no new channel.
     return persistence.rule == nil ? nil : makeChannel(of: type, in: scope)
   }
-
-  /// Adds a handler that lives until it is cancelled or its owner is released.
-  @usableFromInline
-  @discardableResult
-  func add(_ recipe: Handler.Recipe, of type: any Event.Type, in scope: EventScope?) -> Handler {
-    withChannel(of: type, in: scope) { channel in
-      channel.add(recipe, at: time.now()).map(channel.start)
-    }
-  }
 }

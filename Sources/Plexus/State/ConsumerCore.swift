@@ -117,7 +117,7 @@ final class ConsumerCore<State: Sendable>: Sendable {
       .addition(id) { selectors, state, isFirst in
         guard !handler.isCancelled else { return }
         relay.attach(to: subscription.subscriber)
-        let selector = SelectedValue(select(state))
+        let selector = SelectorEntry(select(state))
         selectors.add(selector, select)
         let number = selector.insert(hub, sendingValue: isFirst || firesImmediately)
         selectors.index.connect(id, to: selector, at: number)

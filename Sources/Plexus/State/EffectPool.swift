@@ -60,7 +60,7 @@ final class EffectPool: Sendable {
   ///   - body: The work.
   func run(
     _ name: Name? = nil,
-    in scope: Scope?,
+    in scope: Dispatch?,
     priority: TaskPriority? = nil,
     _ body: @escaping @concurrent @Sendable () async -> Void
   ) {

@@ -74,10 +74,10 @@ public struct Middleware<State: Sendable, Action: Sendable>: Sendable {
   /// - ``cancel(id:)``
   public struct Context: Sendable {
     @usableFromInline let engine: StoreEngine<State, Action>
-    @usableFromInline let scope: EffectPool.Scope?
+    @usableFromInline let scope: EffectPool.Dispatch?
 
     @inlinable
-    init(engine: StoreEngine<State, Action>, scope: EffectPool.Scope?) {
+    init(engine: StoreEngine<State, Action>, scope: EffectPool.Dispatch?) {
       self.engine = engine
       self.scope = scope
     }

@@ -7,7 +7,7 @@ struct SelectorTable<State: Sendable> {
   ///
   /// The next state makes them: subscribing and unsubscribing between two states makes none.
   @usableFromInline var blocks: ContiguousArray<Block> = []
-  @usableFromInline var index = SelectedValueBase.Index()
+  @usableFromInline var index = SelectorEntryBase.Index()
 
   @inlinable
   init() {}
@@ -28,7 +28,7 @@ struct SelectorTable<State: Sendable> {
   ///   - select: Selects the value of a state.
   @inlinable
   mutating func add<Value: Equatable & Sendable>(
-    _ selector: SelectedValue<Value>,
+    _ selector: SelectorEntry<Value>,
     _ select: @escaping @Sendable (State) -> Value
   ) {
     // In the client's module, the types are known, and possibly the selector.

@@ -21,10 +21,10 @@ extension StoreEngine {
     subscription.subscriber.host = subscribers
     run { table, state in
       guard !subscribers.isFinished else { return }
-      if let path, let selector = table.index.selector(for: path) as? SelectedValue<Value> {
+      if let path, let selector = table.index.selector(for: path) as? SelectorEntry<Value> {
         return table.index.connect(id, to: selector, at: selector.insert(hub))
       }
-      let selector = SelectedValue(select(state), path: path)
+      let selector = SelectorEntry(select(state), path: path)
       table.add(selector, select)
       table.index.connect(id, to: selector, at: selector.insert(hub))
     }

@@ -7,7 +7,7 @@ final class StoreEngine<State: Sendable, Action: Sendable>: Sendable {
 
   @usableFromInline
   enum Item: Sendable {
-    case action(Action, EffectPool.Scope?)
+    case action(Action, EffectPool.Dispatch?)
     case job(Job)
     /// Removes a subscriber to changes.
     case removal(ChangeSubscriptions.ID)
@@ -59,7 +59,7 @@ final class StoreEngine<State: Sendable, Action: Sendable>: Sendable {
 
   @usableFromInline let cell: Cell
   @usableFromInline let effects = EffectPool()
-  @usableFromInline let rounds = EvaluationRounds()
+  @usableFromInline let rounds = SelectorRounds()
   @usableFromInline let queue: DrainQueue<Item, Machine>
   /// The hub of the synchronous handlers of changes.
   @usableFromInline let handlers = HubBase.ofHandlers()
@@ -108,14 +108,14 @@ final class StoreEngine<State: Sendable, Action: Sendable>: Sendable {
   ///   - action: The action.
   ///   - scope: The action that it is part of, which counts it already.
   @inlinable
-  func dispatch(_ action: Action, in scope: EffectPool.Scope?) {
+  func dispatch(_ action: Action, in scope: EffectPool.Dispatch?) {
     if !queue.add(.action(action, scope), handOver: handOver, perform) { scope?.leave() }
   }
 
   /// Dispatches an action and waits until it, its effects, and the actions that these dispatch have ended.
   @usableFromInline
   func dispatchAndWait(_ action: Action) async {
-    let scope = EffectPool.Scope()
+    let scope = EffectPool.Dispatch()
     dispatch(action, in: scope)
     await scope.wait()
   }

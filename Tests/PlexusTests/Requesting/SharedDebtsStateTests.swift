@@ -19,13 +19,13 @@ struct `Reports that a cache owes to a shared tier` {
 
   @Test func `a removal by a tag during the report of an earlier one is reported as well`() {
     var debts = SharedDebtsState()
-    debts.removals.owe(["tag", "other"])
-    let paid = debts.removals.owed
-    debts.removals.owe(["tag"])
-    debts.removals.pay(paid)
-    #expect(Set(debts.removals.owed.keys) == ["tag"])
-    debts.removals.pay(debts.removals.owed)
-    #expect(debts.removals.owed.isEmpty)
+    debts.tagRemovals.owe(["tag", "other"])
+    let paid = debts.tagRemovals.owed
+    debts.tagRemovals.owe(["tag"])
+    debts.tagRemovals.pay(paid)
+    #expect(Set(debts.tagRemovals.owed.keys) == ["tag"])
+    debts.tagRemovals.pay(debts.tagRemovals.owed)
+    #expect(debts.tagRemovals.owed.isEmpty)
   }
 
   @Test func `a value that was not stored is newer than the entries from before its fetch`() {

@@ -15,14 +15,14 @@ import Testing
   private struct World {
     var table = SelectorTable<Int>()
     var entries: [Entry] = []
-    var selectors: [Int: SelectedValue<Int>] = [:]
+    var selectors: [Int: SelectorEntry<Int>] = [:]
     var lastSelector = 0
     let evaluated = Log<Int>()
 
     mutating func add() {
       lastSelector += 1
       let (number, evaluated) = (lastSelector, evaluated)
-      let selector = SelectedValue(0)
+      let selector = SelectorEntry(0)
       selectors[number] = selector
       table.add(selector) { _ in
         evaluated.append(number)
@@ -86,7 +86,7 @@ import Testing
       let captured = Captured()
       if number == 0 { first = captured }
       if number == 2 { last = captured }
-      let selector = SelectedValue(0)
+      let selector = SelectorEntry(0)
       table.add(selector) { state in withExtendedLifetime(captured) { state } }
       table.index.connect(id, to: selector, at: selector.insert(BroadcastHub<Change<Int>>()))
     }

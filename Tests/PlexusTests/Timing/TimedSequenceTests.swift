@@ -8,7 +8,7 @@ import Testing
 
   @Test(arguments: TimedSequenceKind.allCases)
   func `passes on the last of several elements`(kind: TimedSequenceKind) async {
-    let upstream = Upstream()
+    let upstream = UpstreamHandler()
     let recorder = kind.record(upstream, clock: clock)
     upstream.send(1, 2, 3)
     await clock.passSecond()
@@ -36,7 +36,7 @@ import Testing
   }
 
   @Test func `debounced: with leading and a maximum, the rules are those of a debouncer`() async {
-    let upstream = Upstream()
+    let upstream = UpstreamHandler()
     let recorder = Recorder(
       upstream.debounced(
         for: .seconds(1),
@@ -55,7 +55,7 @@ import Testing
   }
 
   @Test func `throttled: the first is passed on at once, and the last one at the end`() async {
-    let upstream = Upstream()
+    let upstream = UpstreamHandler()
     let recorder = Recorder(upstream.throttled(for: .seconds(1), clock: clock))
     upstream.send(1)
     #expect(await recorder.first(1) == [1])
@@ -88,7 +88,7 @@ import Testing
   func `the trailing element is not withheld when the upstream ends`(
     kind: TimedSequenceKind
   ) async {
-    let upstream = Upstream()
+    let upstream = UpstreamHandler()
     upstream.send(1, 2)
     upstream.continuation.finish()
     let recorder = kind.record(upstream, clock: clock)
@@ -101,20 +101,20 @@ import Testing
   func `an upstream error is not lost, and follows the pending element`(
     kind: TimedSequenceKind
   ) async {
-    let upstream = Upstream()
+    let upstream = UpstreamHandler()
     upstream.send(1)
-    upstream.continuation.finish(throwing: Upstream.Broken())
+    upstream.continuation.finish(throwing: UpstreamHandler.Broken())
     let recorder = kind.record(upstream, clock: clock)
     #expect(await recorder.finished() == [1])
-    #expect(recorder.error is Upstream.Broken)
+    #expect(recorder.error is UpstreamHandler.Broken)
     #expect(clock.sleeperCount == 0)
   }
 
   @Test func `the error is thrown once, and its type is kept`() async {
-    let upstream = Upstream()
-    upstream.continuation.finish(throwing: Upstream.Broken())
+    let upstream = UpstreamHandler()
+    upstream.continuation.finish(throwing: UpstreamHandler.Broken())
     var iterator = upstream.debounced(for: .seconds(1), clock: clock).makeAsyncIterator()
-    await #expect(throws: Upstream.Broken.self) { try await iterator.next() }
+    await #expect(throws: UpstreamHandler.Broken.self) { try await iterator.next() }
     #expect(await (try? iterator.next()) == .some(nil))
     // This compiles only if the result for a nonthrowing sequence is nonthrowing.
     let messenger = Messenger<Int>()
@@ -141,7 +141,7 @@ import Testing
 
   @Test(arguments: TimedSequenceKind.allCases)
   func `cancellation drops the pending element`(kind: TimedSequenceKind) async {
-    let upstream = Upstream()
+    let upstream = UpstreamHandler()
     let recorder = kind.record(upstream, clock: clock)
     upstream.send(1)
     await clock.sleepers(1)

@@ -1,41 +1,6 @@
 // @unchecked Sendable because Swift requires it of every subclass of `Registration`: nothing in a handler
 // changes but the flags that it inherits.
 
-extension Handler {
-  /// A source that handlers are registered with.
-  protocol Source: AnyObject, Sendable {
-    /// Removes a handler; called once, with no lock held.
-    func remove(_ handler: Handler)
-
-    /// Returns the closure that the queue of a new handler calls.
-    func call(_ recipe: Handler.Recipe, of handler: Handler) -> Handler.Call
-  }
-
-  /// A source that registers handlers in place of the subscriptions of a hub.
-  @usableFromInline
-  protocol Host: AnyObject, Sendable {
-    /// Registers a handler in place of a subscription that has just been made.
-    ///
-    /// - Parameters:
-    ///   - reader: The subscription, which has not been read.
-    ///   - recipe: The parts of the handler, with the limits of the subscription.
-    /// - Returns: The handler, which has started; `nil` if it belongs to the hub of the subscription.
-    func replace(_ reader: HubBase.Reader, with recipe: Handler.Recipe) -> Handler?
-
-    /// Forgets a reader that has left the hub; called with no lock held.
-    func leave(_ id: Int)
-  }
-}
-
-extension Handler.Source {
-  func call(_ recipe: Handler.Recipe, of handler: Handler) -> Handler.Call { recipe.call }
-}
-
-extension Handler.Host {
-  @usableFromInline
-  func leave(_ id: Int) {}
-}
-
 /// The registration of a closure that is called for the elements of a source.
 ///
 /// The closure itself is stored in the queue, which releases it when the handler is removed.
@@ -273,24 +238,5 @@ extension Handler {
         return accepted.popFirst() != nil
       }
     }
-  }
-}
-
-extension Handler {
-  /// A handler that sending threads call, with no lock held.
-  @usableFromInline
-  protocol DirectCalls: AnyObject, Sendable {
-    /// Whether the handler gets the elements, one at a time and in order, rather than notifications.
-    var isOrdered: Bool { get }
-    /// Delivers an element, or notes that one has passed that is not for the handler.
-    func call(_ item: HandlerQueue.Item, isWanted: Bool, in queue: HandlerQueue)
-    /// Notes that an element was sent: instead of the element, or because another thread delivers it.
-    func note()
-    /// Notes that elements sent before have been taken back.
-    func takeBack(in queue: HandlerQueue)
-    /// Removes handlers behind this one whose owners have been released.
-    func removeOrphans()
-    /// Notes that the source has ended.
-    func end()
   }
 }

@@ -185,6 +185,12 @@ extension HubBase: Handler.Source {
       return removal
     }
   }
+
+  /// Notifies handlers that the source has sent an element that another thread delivers.
+  final func note() {
+    let queues = state.withLock { $0.handlers?.direct ?? [] }
+    for queue in queues { queue.direct?.note() }
+  }
 }
 
 extension Handler {

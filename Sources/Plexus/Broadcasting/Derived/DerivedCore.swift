@@ -5,7 +5,7 @@
 final class DerivedCore<Output: Sendable>: Sendable {
   /// The subscription to the source.
   struct Connection: Sendable {
-    let upstream: Upstream
+    let upstream: UpstreamHandler
     let handler: Handler
 
     /// Whether the elements sent so far have all been transformed; read under the lock of the core.
@@ -19,7 +19,7 @@ final class DerivedCore<Output: Sendable>: Sendable {
     /// The stage that makes the elements, if the source is derived itself.
     var stage: (any DerivedStage)?
     /// The rounds in which the source evaluates elements, if it does so after a state was published.
-    var rounds: EvaluationRounds?
+    var rounds: SelectorRounds?
   }
 
   let hub: BroadcastHub<Output>
@@ -171,7 +171,7 @@ final class DerivedCore<Output: Sendable>: Sendable {
   /// Returns the elements of the source of an upstream, also if that is a broadcaster of the user's that forwards a view.
   private func replay<Input: Sendable>(
     of source: () -> Replay<Input>?,
-    behind upstream: Upstream,
+    behind upstream: UpstreamHandler,
     distance: Int?
   ) -> Replay<Input>? {
     guard let input = source() else { return nil }
@@ -182,7 +182,7 @@ final class DerivedCore<Output: Sendable>: Sendable {
 
   /// Calls the body under the lock, unless the upstream does not serve the subscribers or a reset has yet to pass it.
   private func whileConnected(
-    to upstream: Upstream,
+    to upstream: UpstreamHandler,
     _ queue: HandlerQueue,
     _ body: (_ state: (end: Int, round: Int?)) -> Bool
   ) -> Bool {
@@ -231,7 +231,7 @@ final class DerivedCore<Output: Sendable>: Sendable {
     of origin: Origin,
     _ transform: @escaping @Sendable (Input) -> Output?
   ) -> Connection {
-    let upstream = Upstream(core: self, of: origin) { box in
+    let upstream = UpstreamHandler(core: self, of: origin) { box in
       transform(Box<Input>.element(of: box))
     }
     let handler = subscription.handler(Handler.Recipe(isolation: nil, .direct(upstream)))
@@ -270,13 +270,13 @@ final class DerivedCore<Output: Sendable>: Sendable {
   ///   - body: The body. Its argument is whether the upstream serves the subscribers.
   /// - Returns: The result of the body.
   func withLock<Result>(
-    for upstream: Upstream,
+    for upstream: UpstreamHandler,
     _ body: (_ isConnected: Bool) -> Result
   ) -> Result {
     connection.withLock { body($0?.upstream === upstream) }
   }
 
-  func end(_ upstream: Upstream) {
+  func end(_ upstream: UpstreamHandler) {
     let former = connection.withLock { connection -> Connection? in
       upstream.hasEnded = true
       return connection?.upstream === upstream ? connection.take() : nil

@@ -144,7 +144,7 @@ extension KeyedCache {
     _ index: Int,
     changingTo value: Value,
     _ shard: inout Shard<Key, Value>,
-    _ effects: inout Effects
+    _ effects: inout CacheEffects
   ) -> Flight? {
     let state = shard[index].state
     guard let running = state.running else { return nil }

@@ -70,7 +70,7 @@ extension Shard {
   mutating func putBelowDrafts(
     _ way: Edits.Way,
     _ arrival: inout Arrival,
-    _ effects: inout Effects
+    _ effects: inout CacheEffects
   ) {
     let entry = keys.entries[arrival.index]
     guard let extras, let value = entry.element.value,
@@ -125,7 +125,7 @@ extension Shard {
   /// Informs the updates of a key that the key is cleared.
   @usableFromInline
   @inline(never)
-  mutating func clearEdits(of key: Key, _ hash: UInt64, _ effects: inout Effects) {
+  mutating func clearEdits(of key: Key, _ hash: UInt64, _ effects: inout CacheEffects) {
     if let extras, let place = extras.edits.index(of: key, hash: hash) {
       extras.edits.entries[place].element.clear()
     }
@@ -135,7 +135,7 @@ extension Shard {
   /// Informs the updates of a value that its running fetch has ended, or is not used.
   @usableFromInline
   @inline(never)
-  mutating func endFetch(_ index: Int, _ effects: inout Effects) {
+  mutating func endFetch(_ index: Int, _ effects: inout CacheEffects) {
     let entry = keys.entries[index]
     if let extras, let place = extras.edits.index(of: entry.key, hash: entry.hash) {
       extras.edits.entries[place].element.endFetch()
@@ -145,7 +145,7 @@ extension Shard {
 
   /// Removes the states that no update needs anymore, and the objects that were replaced.
   @inline(never)
-  mutating func sweepEdits(_ effects: inout Effects) {
+  mutating func sweepEdits(_ effects: inout CacheEffects) {
     guard let extras else { return }
     for index in extras.edits.entries.indices.reversed() {
       if extras.edits.entries[index].element.isEmpty {
@@ -163,7 +163,7 @@ extension Shard {
     of key: Key,
     hash: UInt64,
     _ version: UInt64,
-    _ effects: inout Effects
+    _ effects: inout CacheEffects
   ) -> Bool {
     guard let extras, let index = extras.edits.index(of: key, hash: hash) else { return false }
     let isCurrent = extras.edits.entries[index].element.end(version)

@@ -51,7 +51,7 @@ extension KeyedCache {
     _ flights: [Flight],
     with value: Value,
     storedAt: Nanoseconds,
-    _ effects: inout Effects
+    _ effects: inout CacheEffects
   ) {
     let outcome = ValueOutcome(value)
     outcome.source = .memory
@@ -183,7 +183,7 @@ extension KeyedCache {
 
   /// Detaches the flights of a key; the caller removes its entry and publishes the state.
   @inlinable
-  func invalidate(_ state: EntryState, _ effects: inout Effects) {
+  func invalidate(_ state: EntryState, _ effects: inout CacheEffects) {
     guard !state.isAtRest else { return }
     if policy.whenUnobserved == .cancel, let running = state.running, running.callerCount == 0 {
       effects.cancel(running)
@@ -287,7 +287,7 @@ extension KeyedCache {
     tags: [CacheTag]?,
     limit: Int?,
     _ shard: inout Shard<Key, Value>,
-    _ effects: inout Effects
+    _ effects: inout CacheEffects
   ) {
     let isAtRest = entry.element.state.isAtRest
     if let value = entry.element.value, shard.extras?.pendingWrites != nil {

@@ -139,7 +139,7 @@ extension KeyedCache {
 
   @usableFromInline
   @inline(never)
-  func tell(_ outcome: Outcome, of flight: Flight, _ effects: inout Effects) {
+  func tell(_ outcome: Outcome, of flight: Flight, _ effects: inout CacheEffects) {
     let (key, duration) = (key(of: flight), flight.attempt.duration)
     switch outcome.kind {
     case .value, .transient:

@@ -41,7 +41,7 @@ extension KeyedCache {
     effects.perform(in: self)
   }
 
-  func prefetch(_ key: Key, hash: UInt64, _ caller: Caller, _ effects: inout Effects) {
+  func prefetch(_ key: Key, hash: UInt64, _ caller: Caller, _ effects: inout CacheEffects) {
     let now = caller.now
     let tags = tagging?(key)
     shards.withLock(hash: hash) { shard in

@@ -41,7 +41,7 @@ extension KeyedCache {
 
   /// Ends the streams of all keys.
   @inline(never)
-  fileprivate func finishHubs() {
+  func finishHubs() {
     var hubs: [ContiguousArray<KeyTable<Key, BroadcastHub<LoadState<Value>>>.Entry>] = []
     var lives: [LiveFetching<Key, Value>] = []
     shards.withEachLock { shard in
@@ -75,25 +75,5 @@ extension BroadcastHub {
   /// Whether no subscriber is registered.
   @usableFromInline var hasNoSubscribers: Bool {
     state.withLock { $0.subscriberCount == 0 }
-  }
-}
-
-/// The owners of a cache: the multiplexer itself, and every reference that a refresh has returned.
-///
-/// The streams end with the last of them.
-@usableFromInline
-final class CacheOwner<Key: Hashable & Sendable, Value: Sendable>: Sendable {
-  @usableFromInline let cache: KeyedCache<Key, Value>
-
-  @inlinable
-  init(_ cache: KeyedCache<Key, Value>) {
-    self.cache = cache
-  }
-
-  // No reference is left through which a task could subscribe.
-  deinit {
-    // Where it is not specialized, as here, ending the streams looks up the metadata of several generic types.
-    if cache.hasHadSubscribers.load(ordering: .relaxed) { cache.finishHubs() }
-    cache.finishEvents()
   }
 }

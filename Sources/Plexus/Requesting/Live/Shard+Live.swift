@@ -20,7 +20,7 @@ extension Shard {
   /// Notifies the live subscriptions of a key of a new state.
   @usableFromInline
   @inline(never)
-  func notifyLive(_ key: Key, _ hash: UInt64, _ effects: inout Effects) {
+  func notifyLive(_ key: Key, _ hash: UInt64, _ effects: inout CacheEffects) {
     guard let live = live(key, hash) else { return }
     effects.deliver { live.note() }
   }
@@ -37,7 +37,7 @@ extension Shard {
     _ key: Key,
     _ hash: UInt64,
     isSignedOut: Bool = false,
-    _ effects: inout Effects
+    _ effects: inout CacheEffects
   ) {
     guard let live = live(key, hash) else { return }
     effects.deliver { live.clear(isSignedOut: isSignedOut) }
@@ -49,7 +49,7 @@ extension Shard {
   ///   - isSignedOut: Whether nothing is fetched until a value is requested.
   ///   - effects: The effects to be performed later.
   @inline(never)
-  func notifyAllCleared(isSignedOut: Bool, _ effects: inout Effects) {
+  func notifyAllCleared(isSignedOut: Bool, _ effects: inout CacheEffects) {
     for live in allLives {
       effects.deliver { live.clear(isSignedOut: isSignedOut) }
     }

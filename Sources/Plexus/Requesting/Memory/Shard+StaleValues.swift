@@ -13,7 +13,7 @@ extension Shard {
     at now: Nanoseconds,
     staleTimeToLive: Nanoseconds,
     _ staleTime: Nanoseconds,
-    _ effects: inout Effects
+    _ effects: inout CacheEffects
   ) {
     for _ in 0..<min(Self.stride, keys.count) {
       if staleSweepPosition >= keys.count { staleSweepPosition = 0 }

@@ -2,7 +2,7 @@ extension Shard {
   /// A change under the lock: what it leaves to be done, and what it has taken out, once the lock is released.
   @usableFromInline
   struct Transaction: ~Copyable, Sendable {
-    @usableFromInline var effects: Effects
+    @usableFromInline var effects: CacheEffects
     /// The time of the change, read before.
     @usableFromInline let now: Nanoseconds
     /// Whether flights are launched together with others.
@@ -17,7 +17,7 @@ extension Shard {
     @usableFromInline var entries: ContiguousArray<Table.Entry> = []
 
     @inlinable
-    init(_ effects: consuming Effects, at now: Nanoseconds) {
+    init(_ effects: consuming CacheEffects, at now: Nanoseconds) {
       self.effects = effects
       self.now = now
     }
@@ -109,63 +109,5 @@ extension Shard {
     if arrival.isUsed { extras?.idleTimes?.renew(arrival.index, at: transaction.now) }
     recordUnwritten(arrival, &transaction.effects)
     keep(arrival.index, cost: arrival.cost, &transaction)
-  }
-}
-
-extension KeyedCache {
-  @usableFromInline typealias Transaction = Shard<Key, Value>.Transaction
-  @usableFromInline typealias Arrival = Shard<Key, Value>.Arrival
-
-  /// Changes the entries of the shard of a hash, and then does what that leaves to be done.
-  @inlinable
-  @inline(__always)
-  func change<Result>(
-    _ hash: UInt64,
-    at now: Nanoseconds,
-    _ body: (inout Shard<Key, Value>, inout Transaction) -> Result
-  ) -> Result {
-    var transaction = Transaction(makeEffects(), at: now)
-    let result = shards.withLock(hash: hash) { body(&$0, &transaction) }
-    transaction.perform(in: self)
-    return result
-  }
-
-  /// Does what follows from the new value and state of an entry, in one order.
-  ///
-  /// Indices are invalid after this call.
-  @inlinable
-  @inline(__always)
-  func complete(
-    _ arrival: borrowing Arrival,
-    _ shard: inout Shard<Key, Value>,
-    _ transaction: inout Transaction
-  ) {
-    end(arrival.index, next: arrival.next, &shard, &transaction)
-    if shard.extras != nil { shard.keep(arrival, &transaction) }
-    guard let staleTimeToLive, transaction.value == nil else { return }
-    shard.sweepStaleValues(
-      at: transaction.now,
-      staleTimeToLive: staleTimeToLive,
-      staleTime,
-      &transaction.effects
-    )
-  }
-
-  /// Publishes the state after the end of a flight, and launches the next one.
-  @inlinable
-  @inline(__always)
-  func end(
-    _ index: Int,
-    next: Flight?,
-    _ shard: inout Shard<Key, Value>,
-    _ transaction: inout Transaction
-  ) {
-    if let next {
-      // It is needed until the last live subscription ends.
-      if shard.hasLives, shard.isLive(index) { shard[index].state.needObservers() }
-      shard.launch(next, index, isBulk: transaction.isBulk, &transaction.effects)
-    }
-    shard.publish(index, &transaction.effects)
-    if next == nil { shard.removeIfEmpty(index, &transaction.effects) }
   }
 }

@@ -13,7 +13,7 @@ struct CachedEntry<Value: Sendable>: Sendable {
 
 /// The keys that share one lock: their values and states, and the streams of their subscribers.
 ///
-/// No task is resumed, no user code is called except `==` of keys, and nothing is released here; ``Effects`` have
+/// No task is resumed, no user code is called except `==` of keys, and nothing is released here; ``CacheEffects`` have
 /// the work that remains. The code that every request runs is `@inlinable`, so that it is specialized for the types
 /// of the cache; rarely used code is not.
 @usableFromInline
@@ -233,7 +233,7 @@ struct Shard<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   /// Removes a key without a value and without details.
   @inlinable
   @inline(__always)
-  mutating func removeIfEmpty(_ index: Int, _ effects: inout Effects) {
+  mutating func removeIfEmpty(_ index: Int, _ effects: inout CacheEffects) {
     guard !hasValue(index), keys.entries[index].element.state.hasNoDetails else { return }
     effects.release(remove(at: index))
   }
@@ -243,7 +243,7 @@ struct Shard<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   /// A key with subscribers stays, so that later subscribers get the same state. In a bounded cache, remembered
   /// failures are bounded, too: the ones that end first are removed early.
   @inlinable
-  mutating func noteFailure(at now: Nanoseconds, _ effects: inout Effects) {
+  mutating func noteFailure(at now: Nanoseconds, _ effects: inout CacheEffects) {
     failuresSinceSweep += 1
     guard failuresSinceSweep > 32 + keys.count / 2 else { return }
     failuresSinceSweep = 0
@@ -252,7 +252,7 @@ struct Shard<Key: Hashable & Sendable, Value: Sendable>: Sendable {
 
   @usableFromInline
   @inline(never)
-  mutating func sweepFailures(at now: Nanoseconds, _ effects: inout Effects) {
+  mutating func sweepFailures(at now: Nanoseconds, _ effects: inout CacheEffects) {
     var remembered: [Nanoseconds] = []
     for index in keys.entries.indices.reversed() where !hasValue(index) {
       let entry = keys.entries[index]
@@ -330,7 +330,7 @@ struct Shard<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   /// Removes the value of an entry whose flight continues.
   @usableFromInline
   @inline(never)
-  mutating func dropValue(_ index: Int, _ effects: inout Effects) {
+  mutating func dropValue(_ index: Int, _ effects: inout CacheEffects) {
     effects.release(keys.entries[index].element)
     _ = setValue(nil, at: index)
     keys.entries[index].element.state.dropValue()
@@ -340,7 +340,7 @@ struct Shard<Key: Hashable & Sendable, Value: Sendable>: Sendable {
 
   /// Marks a value as one that the cacher does not have, if there is a cacher.
   @inlinable
-  func recordUnwritten(_ arrival: borrowing Arrival, _ effects: inout Effects) {
+  func recordUnwritten(_ arrival: borrowing Arrival, _ effects: inout CacheEffects) {
     guard let extras else { return }
     let index = arrival.index
     if let start = arrival.start { extras.pendingWrites?.setStart(start, at: index) }
@@ -360,7 +360,7 @@ struct Shard<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   /// Keeps a copy of an entry that leaves memory until it is written.
   @usableFromInline
   @inline(never)
-  mutating func depart(_ index: Int, _ effects: inout Effects) {
+  mutating func depart(_ index: Int, _ effects: inout CacheEffects) {
     let entry = keys.entries[index]
     guard let copy = confirmedCopy(index) else { return }
     // With a slow cacher, a few times as many values wait to be written as are in memory.
@@ -375,7 +375,7 @@ struct Shard<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     _ hash: UInt64,
     _ copy: ValueOutcome<Value>,
     limit: Int?,
-    _ effects: inout Effects
+    _ effects: inout CacheEffects
   ) {
     extras?.pendingWrites?.depart(key, hash: hash, copy, limit: limit, &effects)
     if extras?.pendingWrites?.hasDepartures == true { effects.callsCacher = true }
@@ -414,7 +414,7 @@ struct Shard<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     _ flight: Flight,
     _ index: Int,
     isBulk: Bool,
-    _ effects: inout Effects
+    _ effects: inout CacheEffects
   ) {
     // A value that was not modified since is the confirmed one.
     flight.plan.previous = hasEdits ? confirmedCopy(index) : copy(index)
@@ -435,7 +435,7 @@ struct Shard<Key: Hashable & Sendable, Value: Sendable>: Sendable {
 
   /// Publishes the state of a key to its subscribers.
   @inlinable
-  mutating func publish(_ index: Int, _ effects: inout Effects) {
+  mutating func publish(_ index: Int, _ effects: inout CacheEffects) {
     guard hasHubs else { return }
     publish(loadState(index), keys.entries[index].key, keys.entries[index].hash, &effects)
   }
@@ -447,7 +447,7 @@ struct Shard<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     _ state: LoadState<Value>,
     _ key: Key,
     _ hash: UInt64,
-    _ effects: inout Effects
+    _ effects: inout CacheEffects
   ) {
     guard let hub = hub(of: key, hash: hash) else { return }
     if let delivery = hub.prepare(state) { effects.deliver { delivery.deliver() } }
@@ -459,7 +459,7 @@ struct Shard<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   /// Without an entry `.unknown` is the last state that they were sent.
   @usableFromInline
   @inline(never)
-  func publishReset(_ key: Key, _ hash: UInt64, _ effects: inout Effects) {
+  func publishReset(_ key: Key, _ hash: UInt64, _ effects: inout CacheEffects) {
     guard let hub = hub(of: key, hash: hash) else { return }
     guard keys.index(of: key, hash: hash) != nil else {
       let unread = hub.takeUnread(upTo: .unknown)
@@ -471,7 +471,7 @@ struct Shard<Key: Hashable & Sendable, Value: Sendable>: Sendable {
 
   /// Publishes `.unknown` to the subscribers of all keys.
   @inline(never)
-  func publishResets(_ effects: inout Effects) {
+  func publishResets(_ effects: inout CacheEffects) {
     for hub in extras?.hubs.entries ?? [] { publishReset(hub.key, hub.hash, &effects) }
   }
 

@@ -93,7 +93,7 @@ extension KeyedCache {
   private func distrust(
     _ index: Int,
     _ shard: inout Shard<Key, Value>,
-    _ effects: inout Effects
+    _ effects: inout CacheEffects
   ) {
     let state = shard[index].state
     if state.isAtRest {

@@ -28,7 +28,7 @@ struct SharedDebtsState: Sendable {
   /// The keys whose entries have to be outdated.
   var outdates = Debts<String>()
   /// The tags whose entries have to be removed.
-  var removals = Debts<CacheTag>()
+  var tagRemovals = Debts<CacheTag>()
   /// The keys whose callers were given values that the engine does not have, with the times before which entries are older.
   private var ahead: [String: Nanoseconds] = [:]
   /// The time until which every entry can be older than a value that callers were given.

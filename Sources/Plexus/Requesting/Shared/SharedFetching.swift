@@ -101,7 +101,7 @@ struct SharedFetching<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   private func payDebts(of items: [Item]) async -> Bool {
     let isOwing: @Sendable () -> Bool = { [cache, shared] in
       let (hasOutdates, tags) = shared.withDebts { debts in
-        (debts.outdates.owes(items.lazy.map(\.name)), debts.removals.owed)
+        (debts.outdates.owes(items.lazy.map(\.name)), debts.tagRemovals.owed)
       }
       return hasOutdates || items.contains { cache.owes($0.flight, $0.name, tags) }
     }

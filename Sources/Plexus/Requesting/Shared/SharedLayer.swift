@@ -182,10 +182,10 @@ final class SharedLayer<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   ///
   /// - Throws: An error of the cacher, in which case the removals stay pending.
   func payTagRemovals() async throws {
-    let owed = withDebts { $0.removals.owed }
+    let owed = withDebts { $0.tagRemovals.owed }
     guard !owed.isEmpty else { return }
     try await cacher.remove(.tags(Set(owed.keys)), reach: .shared)
-    withDebts { $0.removals.pay(owed) }
+    withDebts { $0.tagRemovals.pay(owed) }
   }
 
   /// Outdates the entries that have to be outdated.

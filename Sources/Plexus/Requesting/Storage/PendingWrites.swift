@@ -3,7 +3,7 @@
 /// They change together with the keys, under the same lock, so that a cleared value is not written
 /// afterwards.
 ///
-/// Nothing is released here: replaced and removed objects are passed to ``Effects``.
+/// Nothing is released here: replaced and removed objects are passed to ``CacheEffects``.
 @usableFromInline
 struct PendingWrites<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   /// A value in memory that the cacher does not have.
@@ -171,7 +171,7 @@ struct PendingWrites<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     name: String,
     start: FetchStart = FetchStart(),
     isNewest: Bool,
-    _ effects: inout Effects
+    _ effects: inout CacheEffects
   ) {
     removeNote(key, hash: hash, &effects)
     let note = Note(name: name, revision: nextRevision(), start: start)
@@ -199,7 +199,7 @@ struct PendingWrites<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     hash: UInt64,
     _ copy: ValueOutcome<Value>,
     limit: Int? = nil,
-    _ effects: inout Effects
+    _ effects: inout CacheEffects
   ) {
     guard let index = dirty.index(of: key, hash: hash) else { return }
     let entry = dirty.remove(at: index)
@@ -217,7 +217,7 @@ struct PendingWrites<Key: Hashable & Sendable, Value: Sendable>: Sendable {
 
   /// Records that a key is cleared.
   @usableFromInline
-  mutating func remove(_ key: Key, hash: UInt64, name: String, _ effects: inout Effects) {
+  mutating func remove(_ key: Key, hash: UInt64, name: String, _ effects: inout CacheEffects) {
     removeNote(key, hash: hash, &effects)
     removeDeparture(name, &effects)
     refreshes[name] = nil
@@ -242,7 +242,7 @@ struct PendingWrites<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   }
 
   /// Records that all values of the cache are cleared.
-  mutating func removeAll(_ effects: inout Effects) {
+  mutating func removeAll(_ effects: inout CacheEffects) {
     effects.release(dirty.removeAll())
     effects.release(departures)
     departures = [:]
@@ -306,12 +306,12 @@ struct PendingWrites<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   }
 
   /// Removes the record of a value that is replaced by another one.
-  mutating func removeNote(_ key: Key, hash: UInt64, _ effects: inout Effects) {
+  mutating func removeNote(_ key: Key, hash: UInt64, _ effects: inout CacheEffects) {
     guard let index = dirty.index(of: key, hash: hash) else { return }
     effects.release(dirty.remove(at: index))
   }
 
-  private mutating func removeDeparture(_ name: String, _ effects: inout Effects) {
+  private mutating func removeDeparture(_ name: String, _ effects: inout CacheEffects) {
     if let old = departures.removeValue(forKey: name) { effects.release(old) }
   }
 
@@ -333,7 +333,7 @@ struct PendingWrites<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     _ key: Key,
     hash: UInt64,
     revision: UInt64,
-    _ effects: inout Effects
+    _ effects: inout CacheEffects
   ) {
     guard let index = dirty.index(of: key, hash: hash),
       dirty.entries[index].element.revision == revision
@@ -342,14 +342,14 @@ struct PendingWrites<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   }
 
   /// Removes a value that had left memory and was written, unless there is a newer one.
-  mutating func endDeparture(_ name: String, revision: UInt64, _ effects: inout Effects) {
+  mutating func endDeparture(_ name: String, revision: UInt64, _ effects: inout CacheEffects) {
     guard departures[name]?.note.revision == revision else { return }
     removeDeparture(name, &effects)
   }
 
   /// Records a value that could not be written, and is in memory again, as one to be written with the other
   /// values in memory.
-  mutating func reclaim(_ departure: Departure, _ effects: inout Effects) {
+  mutating func reclaim(_ departure: Departure, _ effects: inout CacheEffects) {
     removeDeparture(departure.note.name, &effects)
     removeNote(departure.key, hash: departure.hash, &effects)
     _ = dirty.insert(departure.note, for: departure.key, hash: departure.hash)
@@ -364,7 +364,7 @@ struct PendingWrites<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     _ name: String,
     revision: UInt64,
     at time: Duration,
-    _ effects: inout Effects
+    _ effects: inout CacheEffects
   ) -> Bool {
     guard departures[name]?.note.revision == revision else { return false }
     removeDeparture(name, &effects)

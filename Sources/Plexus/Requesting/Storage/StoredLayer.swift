@@ -16,7 +16,7 @@ final class StoredLayer<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   private let isReadFirst: Bool
   let calls: CacherCircuitBreaker
   /// The timer of changes that are written without a call of `flush`, if they are.
-  let writeBehind: WriteBehind?
+  let writeBehind: WriteBehindTimer?
   let queue = SerialQueue()
   private let enqueued = Locked<Set<Turn>>([])
   /// Whether entries were removed by their keys, which can leave bytes in the cacher until the next flush.
@@ -80,7 +80,7 @@ final class StoredLayer<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     batchReader = cacher as? any BatchReadingCacher<Value>
     shared = (cacher as? any SharedCacher<Value>).map { SharedLayer($0) }
     calls = CacherCircuitBreaker(timeout: policy.storageTimeout, clock: clock)
-    writeBehind = policy.writeBehind.map { WriteBehind(delay: $0, clock: clock) }
+    writeBehind = policy.writeBehind.map { WriteBehindTimer(delay: $0, clock: clock) }
   }
 
   /// The names of keys in the cacher; other caches can have entries in it.

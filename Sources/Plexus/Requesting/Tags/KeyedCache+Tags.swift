@@ -25,7 +25,7 @@ extension KeyedCache {
   /// Records the clear of tags, by which stored copies are judged.
   func recordClear(of tags: Set<CacheTag>) {
     guard tagging != nil else { return }
-    if let shared { return shared.withDebts { $0.removals.owe(tags) } }
+    if let shared { return shared.withDebts { $0.tagRemovals.owe(tags) } }
     if let storage { note(storage.marks(of: tags, areCleared: true)) }
   }
 

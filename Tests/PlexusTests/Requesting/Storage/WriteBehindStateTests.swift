@@ -5,7 +5,7 @@ import Testing
 
 @Suite(.fewAtOnce) struct `The state of writing behind` {
   @Test func `has one timer, which ends when nothing is left`() {
-    var state = WriteBehind.State(delay: 3)
+    var state = WriteBehindTimer.State(delay: 3)
     let step1 = state.noteChange(at: 0)
     #expect(step1)
     let step2 = state.noteChange(at: 1)
@@ -22,7 +22,7 @@ import Testing
   }
 
   @Test func `counts from the first change since the last flush`() {
-    var state = WriteBehind.State(delay: 3)
+    var state = WriteBehindTimer.State(delay: 3)
     let step7 = state.noteChange(at: 0)
     #expect(step7)
     state.beginFlush()
@@ -33,7 +33,7 @@ import Testing
   }
 
   @Test func `counts from a failure, unless there is an older change`() {
-    var state = WriteBehind.State(delay: 300_000_000)
+    var state = WriteBehindTimer.State(delay: 300_000_000)
     let step10 = state.noteChange(at: 0)
     #expect(step10)
     state.beginFlush()
@@ -47,7 +47,7 @@ import Testing
   }
 
   @Test func `lets some time pass between attempts, however short the delay`() {
-    var state = WriteBehind.State(delay: 0)
+    var state = WriteBehindTimer.State(delay: 0)
     _ = state.noteChange(at: 5)
     let step20 = state.wake(at: 5)
     #expect(step20 == .flushes)
@@ -63,7 +63,7 @@ import Testing
   }
 
   @Test func `bears every delay`() {
-    var state = WriteBehind.State(delay: .max)
+    var state = WriteBehindTimer.State(delay: .max)
     let step15 = state.noteChange(at: 5)
     #expect(step15)
     let step16 = state.wake(at: 5)

@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 /// A sequence whose elements are sent by a test.
-struct Upstream: AsyncSequence, Sendable {
+struct UpstreamHandler: AsyncSequence, Sendable {
   struct Broken: Error, Equatable {}
 
   let elements: AsyncThrowingStream<Int, any Error>

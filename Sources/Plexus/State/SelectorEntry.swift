@@ -4,7 +4,7 @@
 
 /// A selector of a store, as far as it does not depend on the types of state and value.
 @usableFromInline
-class SelectedValueBase: @unchecked Sendable {
+class SelectorEntryBase: @unchecked Sendable {
   /// The number with which it is removed from the table of selectors.
   @exclusivity(unchecked) @safe
   @usableFromInline final var number = 0
@@ -32,7 +32,7 @@ class SelectedValueBase: @unchecked Sendable {
 /// A selector of a store: the value for the newest state, and the subscribers to its changes.
 @usableFromInline
 @safe
-final class SelectedValue<Value: Sendable>: SelectedValueBase, @unchecked Sendable {
+final class SelectorEntry<Value: Sendable>: SelectorEntryBase, @unchecked Sendable {
   /// The value for the newest state.
   @exclusivity(unchecked) @safe
   @usableFromInline var value: Value

@@ -2,7 +2,7 @@ extension EventChannel {
   /// The deadlines of posts, earliest first.
   ///
   /// A binary heap: the parent of an entry is never later than the entry.
-  struct DeadlinesState: Sendable {
+  struct ExpiriesState: Sendable {
     private struct Entry: Sendable {
       let deadline: Nanoseconds
       let post: Int

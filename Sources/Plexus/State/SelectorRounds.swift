@@ -5,7 +5,7 @@ internal import Synchronization
 /// A value that was evaluated before a round is outdated while that runs. Only one thread at a time
 /// begins and ends rounds.
 @usableFromInline
-final class EvaluationRounds: Sendable {
+final class SelectorRounds: Sendable {
   /// The number of beginnings and ends: odd while a round runs.
   private let count = Atomic<Int>(0)
   /// The thread of the newest round.

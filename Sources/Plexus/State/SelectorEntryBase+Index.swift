@@ -1,27 +1,27 @@
-extension SelectedValueBase {
+extension SelectorEntryBase {
   /// The part of a table of selectors that depends on no type.
   @usableFromInline
   struct Index {
     /// A subscriber among those of its selector.
     private struct Place: Sendable {
-      let selector: SelectedValueBase
+      let selector: SelectorEntryBase
       let number: Int
     }
 
     private var places = KeyTable<ChangeSubscriptions.ID, Place>()
-    private var selectorOfPath: [AnyKeyPath: SelectedValueBase] = [:]
+    private var selectorOfPath: [AnyKeyPath: SelectorEntryBase] = [:]
 
     @usableFromInline
     init() {}
 
     /// Returns the selector that all who select a key path share, if there is one.
     @usableFromInline
-    func selector(for path: AnyKeyPath) -> SelectedValueBase? {
+    func selector(for path: AnyKeyPath) -> SelectorEntryBase? {
       selectorOfPath[path]
     }
 
     @usableFromInline
-    mutating func add(_ selector: SelectedValueBase) {
+    mutating func add(_ selector: SelectorEntryBase) {
       if let path = selector.path { selectorOfPath[path] = selector }
     }
 
@@ -34,7 +34,7 @@ extension SelectedValueBase {
     @usableFromInline
     mutating func connect(
       _ id: ChangeSubscriptions.ID,
-      to selector: SelectedValueBase,
+      to selector: SelectorEntryBase,
       at number: Int
     ) {
       _ = places.insert(Place(selector: selector, number: number), for: id, hash: id.hash)
@@ -44,7 +44,7 @@ extension SelectedValueBase {
     ///
     /// - Returns: Its selector if it was the last subscriber.
     @usableFromInline
-    mutating func remove(_ id: ChangeSubscriptions.ID) -> SelectedValueBase? {
+    mutating func remove(_ id: ChangeSubscriptions.ID) -> SelectorEntryBase? {
       guard let index = places.index(of: id, hash: id.hash) else { return nil }
       let place = places.remove(at: index).element
       let selector = place.selector
@@ -56,4 +56,4 @@ extension SelectedValueBase {
 }
 
 @available(*, unavailable)
-extension SelectedValueBase.Index: Sendable {}
+extension SelectorEntryBase.Index: Sendable {}

@@ -4,7 +4,7 @@ internal import Synchronization
 
 extension DerivedCore {
   /// The handler that subscribes a derived broadcaster to its source.
-  final class Upstream: Handler.DirectCalls, @unchecked Sendable {
+  final class UpstreamHandler: Handler.DirectCalls, @unchecked Sendable {
     private let core: DerivedCore
     /// Makes the element for subscribers; `nil` if they get none.
     private let transform: @Sendable (AnyBox) -> Output?
@@ -13,7 +13,7 @@ extension DerivedCore {
     /// Whether there is such a stage.
     private let isNested: Bool
     /// The rounds in which the source evaluates elements, if it does so after a state was published.
-    let rounds: EvaluationRounds?
+    let rounds: SelectorRounds?
     /// The maximum number of replayed elements.
     private let replayLimit: Int
     /// The results for the last elements, with `nil` for elements that were filtered out.
@@ -199,7 +199,7 @@ extension DerivedCore {
   }
 }
 
-extension DerivedCore.Upstream {
+extension DerivedCore.UpstreamHandler {
   /// The place at which subscribers begin that have a newer element than those to be transformed.
   private struct Beginning: Sendable {
     /// The number of the first element of the source that is for them.
@@ -208,13 +208,5 @@ extension DerivedCore.Upstream {
     let number: UInt64
     /// The newest element that they have, if it can come once more with the number ``end``.
     let value: Output?
-  }
-}
-
-extension HubBase {
-  /// Notifies handlers that the source has sent an element that another thread delivers.
-  final func note() {
-    let queues = state.withLock { $0.handlers?.direct ?? [] }
-    for queue in queues { queue.direct?.note() }
   }
 }

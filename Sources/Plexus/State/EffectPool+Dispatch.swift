@@ -3,7 +3,7 @@ internal import Synchronization
 extension EffectPool {
   /// A dispatched action with its effects, and the actions that these dispatch.
   @usableFromInline
-  final class Scope: Sendable {
+  final class Dispatch: Sendable {
     /// The flight of the caller, with which its effects continue, so that an effect that waits for itself fails instead
     /// of deadlocking.
     let flight = WaitScope.current

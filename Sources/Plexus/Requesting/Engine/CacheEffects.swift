@@ -1,10 +1,10 @@
 /// The work that a change under a lock leaves to be done after unlocking, because it can run user code or
 /// resume tasks.
 ///
-/// Most changes leave nothing or one flight to launch, which needs no allocation. Effects are noncopyable, so that
+/// Most changes leave nothing or one flight to launch, which needs no allocation. They are noncopyable, so that
 /// they are performed once, and are passed on without reference counting.
 @usableFromInline
-struct Effects: ~Copyable, Sendable {
+struct CacheEffects: ~Copyable, Sendable {
   /// Flights to launch.
   @usableFromInline var launched = FlightList()
   /// The effects that few changes have.
@@ -117,7 +117,7 @@ struct Effects: ~Copyable, Sendable {
   }
 }
 
-extension Effects {
+extension CacheEffects {
   @usableFromInline
   struct Rare: Sendable {
     /// Deliveries to the subscribers of keys, in order.
@@ -142,7 +142,7 @@ extension Effects {
   }
 }
 
-extension Effects {
+extension CacheEffects {
   /// Flights in order; the first one needs no array.
   @usableFromInline
   struct FlightList: Sendable {

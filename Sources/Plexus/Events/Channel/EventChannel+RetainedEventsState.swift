@@ -16,7 +16,7 @@ extension EventChannel {
     /// The index of the first entry without a leading gap.
     private var start = 0
     /// The deadlines of retained events and, for a while, of removed ones.
-    private var deadlines = DeadlinesState()
+    private var deadlines = ExpiriesState()
 
     /// The number of events.
     private(set) var count = 0
@@ -158,7 +158,7 @@ extension EventChannel {
         start = 0
       }
       if deadlines.count > 2 * count + 32 {
-        var remaining = DeadlinesState()
+        var remaining = ExpiriesState()
         swap(&remaining, &deadlines)
         remaining.keep { contains(post: $0, at: .min) }
         deadlines = remaining

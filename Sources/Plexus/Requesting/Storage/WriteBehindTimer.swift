@@ -2,7 +2,7 @@
 ///
 /// It keeps the cache alive while there are changes that were not written, so that a map that is released loses nothing,
 /// until so many writes have failed that a cacher that always fails would keep the cache alive indefinitely.
-final class WriteBehind: Sendable {
+final class WriteBehindTimer: Sendable {
   private struct Pending: Sendable {
     var state: State
     /// The cache, while it has changes that were not written.

@@ -1,4 +1,4 @@
-extension WriteBehind {
+extension WriteBehindTimer {
   /// The schedule of writes without a call of `flush`: a delay after the first unwritten change.
   struct State: Hashable, Sendable {
     /// The next step of the timer.

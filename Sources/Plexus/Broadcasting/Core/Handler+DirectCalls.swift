@@ -1,0 +1,18 @@
+extension Handler {
+  /// A handler that sending threads call, with no lock held.
+  @usableFromInline
+  protocol DirectCalls: AnyObject, Sendable {
+    /// Whether the handler gets the elements, one at a time and in order, rather than notifications.
+    var isOrdered: Bool { get }
+    /// Delivers an element, or notes that one has passed that is not for the handler.
+    func call(_ item: HandlerQueue.Item, isWanted: Bool, in queue: HandlerQueue)
+    /// Notes that an element was sent: instead of the element, or because another thread delivers it.
+    func note()
+    /// Notes that elements sent before have been taken back.
+    func takeBack(in queue: HandlerQueue)
+    /// Removes handlers behind this one whose owners have been released.
+    func removeOrphans()
+    /// Notes that the source has ended.
+    func end()
+  }
+}

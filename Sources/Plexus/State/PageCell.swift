@@ -1,0 +1,68 @@
+/// The state of a page, published together with the app's.
+///
+/// Both change under the lock of the app's cell, so that every published combination has existed.
+@usableFromInline
+final class PageCell<AppState: Sendable, PageState: Sendable>: Sendable {
+  @usableFromInline typealias Snapshot = (app: AppState, page: PageState)
+
+  @usableFromInline let app: AppCell<AppState>
+  @usableFromInline let hub = BroadcastHub<Snapshot>()
+  @usableFromInline let page: Locked<PageState>
+  /// The number of this page among those of the app, while it follows it.
+  @usableFromInline let place = Locked<Int?>(nil)
+
+  @inlinable
+  init(_ page: PageState, app: AppCell<AppState>) {
+    self.page = Locked(page)
+    self.app = app
+  }
+
+  @inlinable var state: PageState {
+    page.withLock { $0 }
+  }
+
+  var snapshot: Snapshot {
+    app.withState { ($0, state) }
+  }
+
+  @inlinable
+  func publish(_ new: PageState) {
+    var old = new
+    let delivery = app.withState { app in
+      // A reader of the new state finds it among the elements, too.
+      page.withLock { page in
+        swap(&page, &old)
+        return hub.prepare((app, new))
+      }
+    }
+    delivery?.deliver()
+    withExtendedLifetime(old) {}
+  }
+
+  /// Begins to follow the app; called once.
+  @usableFromInline
+  func join() {
+    let number = app.insert(AppCell.Page { self.prepare(app: $0) })
+    place.withLock { $0 = number }
+  }
+
+  @usableFromInline
+  func finish() {
+    if let number = place.withLock({ $0 }) { app.remove(number) }
+    hub.finish()
+  }
+
+  /// Appends the combination with a new state of the app; called under the lock of the app's cell.
+  ///
+  /// - Returns: The work that remains, to be done with no lock held.
+  private func prepare(app: AppState) -> @Sendable () -> Void {
+    let delivery = hub.prepare((app, state))
+    return { delivery?.deliver() }
+  }
+
+  func withHub<Result>(
+    _ body: (_ hub: BroadcastHub<Snapshot>, _ replay: [Snapshot]) -> Result
+  ) -> Result {
+    app.withState { body(hub, [($0, state)]) }
+  }
+}
