@@ -53,6 +53,8 @@ final class Tier: Sendable {
 
   let names: TierNames
   let node: String
+  /// The node as its leases name it, with their length.
+  private let holder: String
   private let times: Times
   let replicas: Replicas?
   let connection: RedisConnection
@@ -105,6 +107,7 @@ final class Tier: Sendable {
     known = Locked(Knowledge(schemas: [names.schema]))
     epochReading = RedisCommand("MGET", [.text(names.epoch), .text(names.tokens)])
     self.node = node
+    holder = "\(node)/\(Self.milliseconds(times.lease))"
     self.connection = connection
     self.times = times
     self.replicas = replicas
@@ -138,7 +141,7 @@ final class Tier: Sendable {
       var call = RedisScript.Call(
         keys: heads,
         arguments: knowledge + [
-          .text(names.schema), .number(Int64(wishes.count)), .text(node),
+          .text(names.schema), .number(Int64(wishes.count)), .text(holder),
           milliseconds(times.lease), milliseconds(times.retention),
         ]
       )
@@ -152,13 +155,16 @@ final class Tier: Sendable {
     return zip(parts, nonces).flatMap { part, nonce in
       let (wishes, reply) = part
       do {
-        guard let elements = try reply.get().elements, elements.count == wishes.count + 2,
-          elements[1].bytes?.elementsEqual(nonce.utf8) == true, let epoch = note(elements[0])
+        guard let elements = try reply.get().elements, elements.count == wishes.count + 3,
+          elements[1].bytes?.elementsEqual(nonce.utf8) == true, let epoch = note(elements[0]),
+          let time = elements[2].integer
         else {
           throw TierError.unexpectedReply
         }
-        return zip(wishes, elements.dropFirst(2)).map { wish, element in
-          Result { try finding(element, of: wish, in: epoch) }
+        let moment = (server: Duration.milliseconds(time), node: ContinuousClock.now)
+        _ = holders.withLock { $0.note(moment, tolerating: times.lease / 10) }
+        return zip(wishes, elements.dropFirst(3)).map { wish, element in
+          Result { try finding(element, of: wish, in: epoch, at: moment) }
         }
       } catch {
         return wishes.map { _ in .failure(error) }
@@ -169,16 +175,15 @@ final class Tier: Sendable {
   /// Returns a wish as the script reads it.
   private func text(of wish: Wish, _ tags: inout TagNumbers) -> String {
     let takesLease = wish.takesLease ? "1" : "0"
-    let verdict = holders.withLock { $0.verdict(on: wish.key, lasting: times.lease, at: .now) }
-    guard wish.newerThan != nil || wish.awaited != 0 || verdict != nil || !wish.tags.isEmpty else {
+    let over = holders.withLock { $0.over(wish.key, at: .now) }
+    guard wish.newerThan != nil || wish.awaited != 0 || over != nil || !wish.tags.isEmpty else {
       return takesLease
     }
-    let (lease, renewal) = verdict?.lease ?? (0, 0)
-    let lasts = verdict?.isOver == false ? "+" : ""
+    let (lease, renewal) = over ?? (0, 0)
     let epoch = wish.newerThan?.epoch.description ?? ""
     let token = wish.newerThan?.token ?? 0
     return """
-      \(takesLease) \(epoch) \(token) \(wish.awaited) \(lasts)\(lease):\(renewal) \
+      \(takesLease) \(epoch) \(token) \(wish.awaited) \(lease):\(renewal) \
       \(tags.numbers(of: wish.tags))
       """
   }
@@ -202,11 +207,10 @@ final class Tier: Sendable {
   private func finding(
     _ value: RESPValue,
     of wish: Wish,
-    in epoch: TierEpoch
+    in epoch: TierEpoch,
+    at moment: LeaseHoldersState<ContinuousClock.Instant>.Moment
   ) throws -> TierFinding {
     if let bytes = value.bytes { return .entry(try foundEntry(bytes, in: epoch)) }
-    var isHeld = false
-    defer { if !isHeld { holders.withLock { $0.end(wish.key) } } }
     guard let parts = value.elements, let kind = parts.first?.text else {
       throw TierError.unexpectedReply
     }
@@ -225,26 +229,25 @@ final class Tier: Sendable {
       return .nothing(previous: entry(1))
     case ("granted", 3):
       guard let token = token(parts[1]) else { throw TierError.unexpectedReply }
+      holders.withLock { $0.end(wish.key) }
       let version = TierVersion(epoch: epoch, token: token)
       return .granted(TierLease(key: wish.key, version: version), previous: entry(2))
-    case ("busy", 5):
-      // A lease that has ended would be looked for without a pause.
-      guard let token = token(parts[1]), let remaining = parts[2].integer, remaining > 0,
-        let renewal = parts[4].integer, renewal >= 0
+    case ("busy", 6):
+      guard let token = token(parts[1]), let length = parts[2].integer, length > 0,
+        let renewal = parts[4].integer, renewal >= 0, let rest = parts[5].integer
       else { throw TierError.unexpectedReply }
-      isHeld = true
-      let rest = holders.withLock {
+      let remaining = holders.withLock {
         $0.note(
           (token, renewal),
           of: wish.key,
-          for: .milliseconds(remaining),
-          lasting: times.lease,
-          at: .now
+          lasting: .milliseconds(length),
+          for: .milliseconds(rest),
+          at: moment
         )
       }
       return .busy(
         TierVersion(epoch: epoch, token: token),
-        remaining: rest,
+        remaining: remaining,
         previous: entry(3)
       )
     case ("failed", 2) where wish.awaited > 0:
@@ -291,7 +294,7 @@ final class Tier: Sendable {
       keys: heads + [names.entry(key), names.lease(key), names.fetch(key)]
         + tags.map { names.tag($0) },
       [
-        .text(lease.version.epoch.description), number(lease.version.token), .text(node),
+        .text(lease.version.epoch.description), number(lease.version.token), .text(holder),
         .text(names.schema), .data(payload), retention(of: lifetime),
       ]
     )
@@ -399,21 +402,21 @@ final class Tier: Sendable {
     let parts = await run(TierScripts.release, inPartsOf: leases) { leases in
       RedisScript.Call(
         keys: leases.flatMap { [names.lease($0.key), names.fetch($0.key)] },
-        arguments: [.text(node), .data(failure ?? []), milliseconds(times.failure)]
+        arguments: [.text(holder), .data(failure ?? []), milliseconds(times.failure)]
           + arguments(of: leases)
       )
     }
     for (_, reply) in parts { _ = try reply.get() }
   }
 
-  /// Renews leases.
+  /// Renews leases that no other node has taken over, however late.
   ///
   /// - Returns: The leases that are lost.
   func renew(_ leases: [TierLease]) async throws -> [TierLease] {
     let parts = await run(TierScripts.renew, inPartsOf: leases) { leases in
       RedisScript.Call(
         keys: leases.flatMap { [names.lease($0.key), names.fetch($0.key)] },
-        arguments: [.text(node), milliseconds(times.lease)] + arguments(of: leases)
+        arguments: [.text(holder), milliseconds(times.lease)] + arguments(of: leases)
       )
     }
     return try parts.flatMap { leases, reply in
@@ -436,8 +439,8 @@ final class Tier: Sendable {
       // A key of another type is an error that the scripts repair.
       guard let text = try reply.present()?.text else { return nil }
       let parts = text.split(separator: " ", maxSplits: 1)
-      guard parts.count == 2, let epoch = TierEpoch(parts[0]), parts[1].hasPrefix("\(node):"),
-        let token = UInt64(parts[1].dropFirst(node.count + 1))
+      guard parts.count == 2, let epoch = TierEpoch(parts[0]), parts[1].hasPrefix("\(holder):"),
+        let token = UInt64(parts[1].dropFirst(holder.count + 1))
       else { return nil }
       return TierLease(key: key, version: TierVersion(epoch: epoch, token: token))
     }
@@ -472,7 +475,11 @@ final class Tier: Sendable {
   }
 
   func milliseconds(_ duration: Duration) -> RedisCommand.Argument {
-    .number(max(1, Nanoseconds(duration) / 1_000_000))
+    .number(Self.milliseconds(duration))
+  }
+
+  private static func milliseconds(_ duration: Duration) -> Int64 {
+    max(1, Nanoseconds(duration) / 1_000_000)
   }
 
   func number(_ number: UInt64) -> RedisCommand.Argument {

@@ -9,8 +9,8 @@ internal import PlexusSupport
 /// | `{space}:2:tokens` | string | the number of tokens given out |
 /// | `{space}:2:schemas` | string | the longest trust of a node in ms, `:from-to` for the tokens that were skipped after each restart, the last one first, then `schema=time` for each schema: until then, it can have entries and leases |
 /// | `{space}:2:e:schema:key` | hash | an entry: `e` epoch, `v` token, `t` time of the engine in ms, `d` payload, `o` token that outdates it |
-/// | `{space}:2:l:schema:key` | string | a lease: `epoch node:token`; it ends an hour before the key expires, unless it was renewed |
-/// | `{space}:2:f:schema:key` | hash | a fetch: `v` token and `d` payload of a failure, `l` token of a renewed lease and `u` its end in ms |
+/// | `{space}:2:l:schema:key` | string | a lease: `epoch node/length:token`, the length in ms; unless it was renewed, it ends a day before the key expires |
+/// | `{space}:2:f:schema:key` | hash | a fetch: `v` token and `d` payload of a failure and `x` its end in ms, `l` token of a renewed lease and `u` its renewal: its end in ms, or a higher number |
 /// | `{space}:2:t:tag` | string | a tag: `epoch token`; entries with smaller tokens are not valid |
 /// | `{space}:2:nodes` | sorted set | the nodes that can have copies, by the time for which they trust them in ms; a member without a name at -2 |
 /// | `{space}:2:acks` | hash | the nonce of the last heartbeat of each node, and the epoch and fence that it has acknowledged; without a name the nonce under which a loss of the nodes was noted |

@@ -120,13 +120,16 @@ enum TierScripts {
       local time = redis.call('TIME')
       return time[1] * 1000 + math.floor(time[2] / 1000)
     end
-    -- The key of a lease lasts longer than the lease: a renewal is noted elsewhere, so that it wakes no waiting node.
-    local hold = 3600000
-    local function remaining(leaseKey, fetchKey, token, time)
-      local rest = redis.call('PTTL', leaseKey) - hold
+    -- The key of a lease lasts a day longer than the lease, which the nodes that wait for it judge by their own clocks.
+    local hold = 86400000
+    -- The last renewal of a lease, which is noted elsewhere, so that it wakes no waiting node; 0 for none.
+    local function lastRenewal(fetchKey, token)
       local renewal = run('HMGET', fetchKey, 'l', 'u')
-      local till = renewal[1] == token and number(renewal[2], 1e15) or 0
-      return math.max(rest, till - time), till
+      return renewal[1] == token and number(renewal[2], 1e15) or 0
+    end
+    -- Forgets the renewals of a lease that has ended.
+    local function forget(fetchKey, token)
+      if run('HGET', fetchKey, 'l') == token then redis.call('HDEL', fetchKey, 'l', 'u') end
     end
     -- The token of the last removal by a tag, or of the first use of the tag after it; nothing if it is not known.
     local function mark(key, epoch)
@@ -163,19 +166,21 @@ enum TierScripts {
 
   /// KEYS: epoch, tokens, schemas, then entry, lease and fetch of each key, then the tags.
   ///
-  /// ARGV: nonce, known epoch and token, schema, the number of keys, node, ms of a lease, ms of retention, then a wish for
-  /// each key: whether a lease is wanted, and if there is more, the epoch and token of the version that is not new
-  /// enough, the token of the lease that the node waits for, the token and renewal of a lease that by the clock of the
-  /// node is over, or with a plus cannot be over yet, and the numbers of its tags.
+  /// ARGV: nonce, known epoch and token, schema, the number of keys, holder, ms of a lease, ms of retention, then a wish
+  /// for each key: whether a lease is wanted, and if there is more, the epoch and token of the version that is not new
+  /// enough, the token of the lease that the node waits for, the token and renewal of a lease that is over by the clock
+  /// of the node, and the numbers of its tags.
   ///
-  /// The findings come after the epoch and the nonce, which tells the replies to two looks apart. An entry is a text, since
-  /// it is the most frequent finding: its token, its age in ms and the payload.
+  /// The findings come after the epoch, the nonce, which tells the replies to two looks apart, and the time. An entry is a
+  /// text, since it is the most frequent finding: its token, its age in ms and the payload. A lease that another node
+  /// holds has a token, a length in ms, the previous entry, the last renewal, and the rest in ms if the clock of the
+  /// engine was not set since then.
   static let look = RedisScript(
     "looks",
     common + """
       local epoch = current(ARGV[2], ARGV[3], ARGV[1])
       local time = now()
-      local findings = {epoch, ARGV[1]}
+      local findings = {epoch, ARGV[1], time}
       local keyCount = tonumber(ARGV[5])
       local firstTag = 3 + 3 * keyCount
       -- Whether something with a token is newer than the last removals by its tags.
@@ -192,7 +197,7 @@ enum TierScripts {
         local takesLease, oldEpoch, oldToken, awaited, over, tags = ARGV[9 + index], '', 0, 0, '', ''
         if #takesLease > 1 then
           takesLease, oldEpoch, oldToken, awaited, over, tags =
-            string.match(takesLease, '^(%d) (%S*) (%d+) (%d+) (%+?%d+:%d+) (.*)$')
+            string.match(takesLease, '^(%d) (%S*) (%d+) (%d+) (%d+:%d+) (.*)$')
           oldToken, awaited = tonumber(oldToken), tonumber(awaited)
         end
         local e = run('HMGET', entryKey, 'e', 'v', 't', 'd', 'o')
@@ -208,17 +213,18 @@ enum TierScripts {
           local lease = run('GET', leaseKey)
           local token = lease and string.match(lease, ':(%d+)$')
           if not token or string.match(lease, '^[^ ]+') ~= epoch or not isValid(token, tags) then lease = false end
-          local rest, renewed = 0, 0
-          if lease then
-            rest, renewed = remaining(leaseKey, fetchKey, token, time)
-            local known = string.format('%s:%.0f', token, renewed)
-            if over == known then rest = 0 elseif over == '+' .. known then rest = math.max(rest, 1) end
-          end
-          local failure = awaited > 0 and run('HMGET', fetchKey, 'v', 'd')
-          if failure and (number(failure[1], latest) or 0) >= awaited then
+          local renewal = lease and lastRenewal(fetchKey, token)
+          -- Only a node that has measured the length of a lease by its own clock ends it.
+          if lease and over == string.format('%s:%.0f', token, renewal) then lease = false end
+          local failure = awaited > 0 and run('HMGET', fetchKey, 'v', 'd', 'x')
+          if failure and (number(failure[1], latest) or 0) >= awaited
+            and (number(failure[3], 1e15) or time) >= time then
             findings[#findings + 1] = {'failed', failure[2]}
-          elseif rest > 0 then
-            findings[#findings + 1] = {'busy', token, rest, previous, renewed}
+          elseif lease then
+            local length = number(string.match(lease, '/(%d+):%d+$'), hold)
+            local rest = length and (renewal > 0 and renewal - time or redis.call('PTTL', leaseKey) - hold)
+            length = length or tonumber(ARGV[7])
+            findings[#findings + 1] = {'busy', token, length, previous, renewal, rest or length}
           elseif takesLease == '1' then
             for number in string.gmatch(tags, '%d+') do
               use(KEYS[firstTag + number], epoch, ARGV[8])
@@ -238,7 +244,7 @@ enum TierScripts {
 
   /// KEYS: epoch, tokens, schemas, entry, lease, fetch, then the tags.
   ///
-  /// ARGV: epoch and token of the lease, node, schema, payload, ms for which the entry is kept.
+  /// ARGV: epoch and token of the lease, holder, schema, payload, ms for which the entry is kept.
   static let fill = RedisScript(
     "fills",
     common + """
@@ -246,7 +252,7 @@ enum TierScripts {
       local time = now()
       -- A lease whose time is over holds as well, until it is taken over.
       local holds = run('GET', KEYS[5]) == own
-      if holds then redis.call('DEL', KEYS[5]) end
+      if holds then redis.call('DEL', KEYS[5], KEYS[6]) else forget(KEYS[6], ARGV[2]) end
       local values = redis.call('MGET', KEYS[1], KEYS[2], KEYS[3])
       if values[1] ~= ARGV[1] then return 'cleared' end
       local e = run('HMGET', KEYS[4], 'e', 'v', 'o')
@@ -265,7 +271,7 @@ enum TierScripts {
       end
       for index = 7, #KEYS do use(KEYS[index], ARGV[1], ARGV[6]) end
       enroll(ARGV[4], time, ARGV[6])
-      redis.call('DEL', KEYS[4], KEYS[6])
+      redis.call('DEL', KEYS[4])
       redis.call('HSET', KEYS[4], 'e', ARGV[1], 'v', ARGV[2], 't', time, 'd', ARGV[5])
       redis.call('PEXPIRE', KEYS[4], ARGV[6])
       -- The change has ended the tracking for this node, too. It begins again with the next reading.
@@ -318,21 +324,23 @@ enum TierScripts {
 
   /// KEYS: lease and fetch of each key.
   ///
-  /// ARGV: node, payload of the failure or nothing, ms of its retention, then
+  /// ARGV: holder, payload of the failure or nothing, ms of its retention, then
   /// epoch and token of each lease.
   static let release = RedisScript(
     "releases of leases",
     common + """
       local released = 0
+      local till = string.format('%.0f', now() + ARGV[3])
       for index = 0, #KEYS / 2 - 1 do
         local leaseKey, fetchKey = KEYS[1 + 2 * index], KEYS[2 + 2 * index]
         local epoch, token = ARGV[4 + 2 * index], ARGV[5 + 2 * index]
-        if run('GET', leaseKey) == string.format('%s %s:%s', epoch, ARGV[1], token) then
-          -- The failure comes before the end of the lease, which wakes the nodes that wait. A server without memory
-          -- takes no failure: one of these nodes fetches.
-          if ARGV[2] ~= '' and pcall(run, 'HSET', fetchKey, 'v', token, 'd', ARGV[2]) then
-            redis.call('PEXPIRE', fetchKey, ARGV[3])
-          end
+        local holds = run('GET', leaseKey) == string.format('%s %s:%s', epoch, ARGV[1], token)
+        -- The failure comes before the end of the lease, which wakes the nodes that wait. A server without memory
+        -- takes no failure: one of these nodes fetches.
+        if holds and ARGV[2] ~= '' then pcall(run, 'HSET', fetchKey, 'v', token, 'd', ARGV[2], 'x', till) end
+        forget(fetchKey, token)
+        if holds then
+          redis.call('PEXPIRE', fetchKey, ARGV[3])
           redis.call('DEL', leaseKey)
           released = released + 1
         end
@@ -343,9 +351,11 @@ enum TierScripts {
 
   /// KEYS: lease and fetch of each key.
   ///
-  /// ARGV: node, ms of a lease, then epoch and token of each lease.
+  /// ARGV: holder, ms of a lease, then epoch and token of each lease.
   ///
-  /// The key of a lease, which waiting nodes track, is changed at most every half hour.
+  /// A lease is lost if another node has taken it over, whatever the time. Each renewal has a higher number than the one
+  /// before it, even if the clock of the engine was set back. The key of a lease, which waiting nodes track, is changed at
+  /// most every twelve hours.
   static let renew = RedisScript(
     "renewals of leases",
     common + """
@@ -355,14 +365,15 @@ enum TierScripts {
       for index = 1, #KEYS / 2 do
         local leaseKey, fetchKey = KEYS[2 * index - 1], KEYS[2 * index]
         local epoch, token = ARGV[1 + 2 * index], ARGV[2 + 2 * index]
-        if run('GET', leaseKey) == string.format('%s %s:%s', epoch, ARGV[1], token)
-          and remaining(leaseKey, fetchKey, token, time) > 0 then
-          run('HSET', fetchKey, 'l', token, 'u', string.format('%.0f', time + ARGV[2]))
-          redis.call('PEXPIRE', fetchKey, ARGV[2])
+        if run('GET', leaseKey) == string.format('%s %s:%s', epoch, ARGV[1], token) then
+          local renewal = math.max(time + ARGV[2], lastRenewal(fetchKey, token) + 1)
+          run('HSET', fetchKey, 'l', token, 'u', string.format('%.0f', renewal))
+          redis.call('PEXPIRE', fetchKey, hold)
           if redis.call('PTTL', leaseKey) < hold / 2 then
             redis.call('PEXPIRE', leaseKey, hold + ARGV[2])
           end
         else
+          forget(fetchKey, token)
           lost[#lost + 1] = index
         end
       end

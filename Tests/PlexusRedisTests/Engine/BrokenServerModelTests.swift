@@ -67,13 +67,13 @@ struct `A server that breaks its protocol` {
     try AnsweringServer(digest: ScriptDigest.text) { command in
       guard let purpose = Purpose(command) else { return command.usual }
       let reply = answer(purpose, command) ?? (purpose == .load ? command.usual : purpose.usual)
-      // A look is answered with its own nonce.
+      // A look is answered with its own nonce, and the time.
       return purpose == .look
         ? reply.replacingOccurrences(
           of: "$3\r\n1-a\r\n",
-          with: "$3\r\n1-a\r\n+\(command.firstArgument)\r\n"
+          with: "$3\r\n1-a\r\n+\(command.firstArgument)\r\n:1000000\r\n"
         )
-        .replacingOccurrences(of: "*2\r\n$3", with: "*3\r\n$3") : reply
+        .replacingOccurrences(of: "*2\r\n$3", with: "*4\r\n$3") : reply
     }
   }
 
@@ -106,9 +106,10 @@ struct `A server that breaks its protocol` {
     "*2\r\n:1\r\n:1", "*6\r\n:1\r\n:1\r\n:1\r\n:1\r\n:1\r\n:1", "*2\r\n$3\r\n1-a\r\n*0",
     "*2\r\n$3\r\n1-a\r\n*1\r\n+busy", "*2\r\n$3\r\n1-a\r\n*2\r\n+failed\r\n_",
     "*2\r\n$3\r\n1-a\r\n*3\r\n+granted\r\n:-5\r\n_", "*2\r\n$3\r\n1-a\r\n*3\r\n+granted\r\n+x\r\n_",
-    "*2\r\n$3\r\n1-a\r\n*5\r\n+busy\r\n:1\r\n:0\r\n_\r\n:0",
-    "*2\r\n$3\r\n1-a\r\n*5\r\n+busy\r\n:1\r\n:-9223372036854775808\r\n_\r\n:0",
-    "*2\r\n$3\r\n1-a\r\n*5\r\n+busy\r\n:1\r\n:1\r\n_\r\n:-1",
+    "*2\r\n$3\r\n1-a\r\n*6\r\n+busy\r\n:1\r\n:0\r\n_\r\n:0\r\n:1",
+    "*2\r\n$3\r\n1-a\r\n*6\r\n+busy\r\n:1\r\n:-9223372036854775808\r\n_\r\n:0\r\n:1",
+    "*2\r\n$3\r\n1-a\r\n*6\r\n+busy\r\n:1\r\n:1\r\n_\r\n:-1\r\n:1",
+    "*2\r\n$3\r\n1-a\r\n*6\r\n+busy\r\n:1\r\n:1\r\n_\r\n:0\r\n+x",
     "*5\r\n$3\r\n1-a\r\n:1\r\n_\r\n:-1\r\n:1",
     "*5\r\n$3\r\n1-a\r\n:1\r\n+0\r\n:2000\r\n:-1", "+5:1-x:- 1=9",
     "+5:-:1-18446744073709551616 1=9",
@@ -152,7 +153,7 @@ struct `A server that breaks its protocol` {
         return "$\(text.utf8.count)\r\n\(text)\r\n"
       }
       let reply =
-        "*\(entries.count + 2)\r\n+1-a\r\n+\(command.firstArgument)\r\n\(entries.joined())"
+        "*\(entries.count + 3)\r\n+1-a\r\n+\(command.firstArgument)\r\n:1\r\n\(entries.joined())"
       return shifted.withLock { last in
         defer { last = reply }
         return last
@@ -208,7 +209,7 @@ struct `A server that breaks its protocol` {
     let engine = try await connected(to: server)
     let cacher = engine.cacher(String.self, space: "values", schema: "1")
     for reply in [
-      lease.withLock { $0 }, "*5\r\n+busy\r\n:\(number)\r\n:1000\r\n_\r\n:0",
+      lease.withLock { $0 }, "*6\r\n+busy\r\n:\(number)\r\n:1000\r\n_\r\n:0\r\n:1000",
       "+\(number) 1 {\"value\":\"x\"}",
     ] {
       lease.withLock { $0 = reply }
@@ -255,7 +256,8 @@ struct `A server that breaks its protocol` {
     try await engine.close()
   }
 
-  @Test func `a lease of any length can be waited for`() async throws {
+  @Test(arguments: [Int64.max, 0, .min])
+  func `a lease of any length can be waited for`(rest: Int64) async throws {
     let looks = Guarded(0)
     let server = try makeServer { purpose, _ in
       guard purpose == .look else { return nil }
@@ -264,7 +266,7 @@ struct `A server that breaks its protocol` {
         return looks
       }
       return count == 1
-        ? "*2\r\n$3\r\n1-a\r\n*5\r\n+busy\r\n:1\r\n:9223372036854775807\r\n_\r\n:0\r\n" : nil
+        ? "*2\r\n$3\r\n1-a\r\n*6\r\n+busy\r\n:1\r\n:\(Int64.max)\r\n_\r\n:0\r\n:\(rest)\r\n" : nil
     }
     let engine = try await connected(to: server)
     let map = makeMap(engine)

@@ -81,7 +81,10 @@ struct `Processes over a server whose clock is set` {
   @Test(arguments: [hour, -hour]) func `fetch once, although the clock is set during the fetch`(
     step: Int
   ) async throws {
-    let nodes = [try await NodeProcess(server), try await NodeProcess(server)]
+    let nodes = [
+      try await NodeProcess(server, fetchLease: 3_000),
+      try await NodeProcess(server, fetchLease: 3_000),
+    ]
     let monitor = try await RedisMonitor(server)
     try origin.hold(true)
     try nodes[0].send("get k")
@@ -90,6 +93,8 @@ struct `Processes over a server whose clock is set` {
     try nodes[1].send("get k")
     await monitor.looks(for: "k", by: 2)
     try clock.set(ahead: step)
+    // Longer than a lease: both processes send four heartbeats within it.
+    await monitor.commands(12, with: "lua", "\"HSET\"", ":acks")
     try nodes[0].send("admit")
     for node in nodes { await node.answers("1") }
     #expect(try origin.fetchCount == 1)

@@ -8,88 +8,166 @@ import Testing
   private let start = ManualClock().now
   private var state = LeaseHoldersState<ManualClock.Instant>()
 
+  private func moment(
+    _ second: Int,
+    ahead: Duration = .zero
+  ) -> (
+    server: Duration, node: ManualClock.Instant
+  ) {
+    (.seconds(1_000 + second) + ahead, start.advanced(by: .seconds(second)))
+  }
+
   private mutating func note(
     _ lease: (UInt64, Int64) = (1, 0),
-    for rest: Duration = .seconds(3),
-    at second: Int
+    for rest: Duration = .seconds(10),
+    at second: Int,
+    ahead: Duration = .zero
   ) -> Duration {
     state.note(
       lease,
       of: "k",
+      lasting: .seconds(10),
       for: rest,
-      lasting: .seconds(3),
-      at: start.advanced(by: .seconds(second))
+      at: moment(second, ahead: ahead)
     )
   }
 
-  /// Returns whether the lease is over by the clock of this node, if it can tell.
-  private func isOver(_ key: String = "k", at second: Int) -> Bool? {
-    state.verdict(on: key, lasting: .seconds(3), at: start.advanced(by: .seconds(second)))?.isOver
+  /// Returns whether the lease of a key is over by the clock of this node.
+  private func isOver(_ key: String = "k", at second: Int) -> Bool {
+    state.over(key, at: start.advanced(by: .seconds(second))) != nil
   }
 
-  @Test mutating func `end if they are not renewed for their time`() {
-    #expect(note(at: 0) == .seconds(3))
-    #expect(note(at: 2) == .seconds(1))
-    #expect(isOver(at: 2) == false)
-    #expect(isOver(at: 3) == true)
-    #expect(state.verdict(on: "k", lasting: .seconds(3), at: start)!.lease == (1, 0))
-    #expect(isOver("other", at: 3) == nil)
+  @Test mutating func `end if they are not renewed for their length`() {
+    #expect(note(at: 0) == .seconds(10))
+    #expect(note(for: .seconds(4), at: 6) == .seconds(4))
+    #expect(!isOver(at: 9))
+    #expect(isOver(at: 10))
+    #expect(state.over("k", at: moment(10).node)! == (1, 0))
+    #expect(note(for: .zero, at: 11) == .milliseconds(1))
+    #expect(!isOver("other", at: 10))
     state.end("k")
-    #expect(isOver(at: 3) == nil)
-  }
-
-  @Test mutating func `cannot end before the time that they had when they were found`() {
-    #expect(note(for: .seconds(2), at: 0) == .seconds(2))
-    // The clock of the engine was set forwards, then backwards.
-    #expect(note(for: .milliseconds(1), at: 1) == .seconds(1))
-    #expect(isOver(at: 1) == false)
-    #expect(note(for: .seconds(3_600), at: 2) == .seconds(1))
-    #expect(isOver(at: 2) == nil)
-    #expect(note(for: .seconds(3_600), at: 3) == .milliseconds(1))
-    #expect(isOver(at: 3) == true)
+    #expect(!isOver(at: 10))
   }
 
   @Test(arguments: [(1, 7), (2, 0)] as [(UInt64, Int64)])
   mutating func `begin again with each renewal and each holder`(token: UInt64, renewal: Int64) {
     _ = note(at: 0)
-    #expect(note((token, renewal), at: 2) == .seconds(3))
-    #expect(isOver(at: 4) == false)
+    #expect(note((token, renewal), at: 9) == .seconds(10))
+    #expect(!isOver(at: 18))
+    #expect(isOver(at: 19))
+  }
+
+  @Test mutating func `last from their renewal if the clocks have kept pace since then`() {
+    _ = state.note(moment(0), tolerating: .seconds(1))
+    // Renewed at 2, and found at 8.
+    #expect(note((1, 7), for: .seconds(4), at: 8, ahead: .milliseconds(-900)) == .seconds(4))
+    // The holder was dead for long.
+    #expect(note((2, 0), for: .seconds(-9), at: 20) == .milliseconds(1))
+    #expect(isOver(at: 20))
+  }
+
+  @Test mutating func `last from a look if this node did not know the clock at their renewal`() {
+    #expect(note(for: .seconds(4), at: 0) == .seconds(10))
+    #expect(note((2, 0), for: .seconds(-80), at: 20) == .seconds(10))
+    #expect(note((3, 0), for: .seconds(3_600), at: 21) == .seconds(10))
+  }
+
+  @Test(arguments: [-3_600, -9, -2, 2, 9, 3_600])
+  mutating func `do not end because the clock of the server is set`(step: Int) {
+    let ahead = Duration.seconds(step)
+    _ = note(at: 0)
+    #expect(note(for: .seconds(9) - ahead, at: 1, ahead: ahead) == .seconds(9))
+    // Renewed at 2, set afterwards, and found at 3.
+    #expect(note((1, 7), for: .seconds(9) - ahead, at: 3, ahead: ahead) == .seconds(10))
+    // Renewed and found afterwards.
+    #expect(note((1, 8), for: .seconds(9), at: 5, ahead: ahead) == .seconds(9))
+    // Set back in between.
+    #expect(note((1, 9), for: .seconds(9) + ahead, at: 6) == .seconds(10))
+  }
+
+  @Test mutating func `do not end because longer leases tolerate a step`() {
+    _ = state.note(moment(0), tolerating: .seconds(60))
+    _ = state.note(moment(1, ahead: .seconds(5)), tolerating: .seconds(60))
+    #expect(note(for: .seconds(5), at: 2, ahead: .seconds(5)) == .seconds(10))
   }
 
   @Test mutating func `are forgotten if they are many and old`() {
     for number in 0..<20_000 {
-      let time = start.advanced(by: .milliseconds(number))
       _ = state.note(
         (1, 0),
         of: "\(number)",
-        for: .milliseconds(10),
         lasting: .milliseconds(10),
-        at: time
+        for: .milliseconds(10),
+        at: (.milliseconds(number), start.advanced(by: .milliseconds(number)))
       )
     }
     #expect(state.count <= 4_097)
   }
+}
 
-  @Test(
-    .enabled(if: RedisServer.executable != nil, "redis-server or valkey-server is not installed"),
-    .enabled(if: SkewedClock.compiler != nil, "there is no C compiler, or no LD_PRELOAD")
-  )
-  func `do not end because the clock of the server is set forwards`() async throws {
-    let clock = try SkewedClock(ahead: 0)
-    let server = try RedisServer(options: [], environment: clock.environment)
-    let (a, b) = try await (
-      `A space of the shared tier`.Node("a", on: server),
-      `A space of the shared tier`.Node("b", on: server)
-    )
+/// Nodes whose server has a clock that the test sets.
+@Suite(
+  .fewAtOnce,
+  .enabled(if: RedisServer.executable != nil, "redis-server or valkey-server is not installed"),
+  .enabled(if: SkewedClock.compiler != nil, "there is no C compiler, or no LD_PRELOAD")
+)
+struct `Leases on a server whose clock is set` {
+  private typealias Node = `A space of the shared tier`.Node
+
+  private let clock: SkewedClock
+  private let server: RedisServer
+
+  init() throws {
+    clock = try SkewedClock(ahead: 0)
+    server = try RedisServer(options: [], environment: clock.environment)
+  }
+
+  private func isBusy(_ node: Node, _ lease: TierLease) async throws -> Bool {
+    if case .busy(lease.version, _, _) = try await node.look(lease.key) { true } else { false }
+  }
+
+  @Test(arguments: [1, 61, 3_600, 7_300, -61, -7_300], [false, true])
+  func `are not taken over, and are renewed`(step: Int, isRenewed: Bool) async throws {
+    let (a, b) = (try await Node("a", on: server), try await Node("b", on: server))
     let lease = try await a.lease("k")
-    func remaining() async throws -> Duration? {
-      guard case .busy(lease.version, let remaining, _) = try await b.look("k") else { return nil }
-      return remaining
+    if isRenewed { #expect(try await a.tier.renew([lease]) == []) }
+    #expect(try await isBusy(b, lease))
+    try clock.set(ahead: step)
+    #expect(try await isBusy(b, lease))
+    // A node that has never looked before.
+    let late = try await Node("late", on: server)
+    #expect(try await isBusy(late, lease))
+    for _ in 0..<2 { #expect(try await a.tier.renew([lease]) == []) }
+    #expect(try await isBusy(b, lease))
+    #expect(try await a.tier.fill([1], under: lease) == .stored)
+  }
+
+  @Test(arguments: [3_600, 7_300]) func `are not taken over if they were renewed since a look`(
+    step: Int
+  ) async throws {
+    let length = Duration.milliseconds(20)
+    let a = try await Node("a", on: server, lease: length)
+    let b = try await Node("b", on: server)
+    let lease = try await a.lease("k")
+    #expect(try await isBusy(b, lease))
+    try await Task.sleep(for: length)
+    #expect(try await a.tier.renew([lease]) == [])
+    try clock.set(ahead: step)
+    #expect(try await isBusy(b, lease))
+  }
+
+  @Test(arguments: [0, 600, -600])
+  func `have another number with each renewal`(step: Int) async throws {
+    let node = try await Node("a", on: server)
+    let lease = try await node.lease("k")
+    var numbers: [Int] = []
+    for time in [0, step, step, 0] {
+      try clock.set(ahead: time)
+      #expect(try await node.tier.renew([lease]) == [])
+      let script = "return tonumber(redis.call('HGET', '{s}:2:f:1:k', 'u'))"
+      let reply = try RedisShell.run("EVAL \"\(script)\" 0", on: server)
+      numbers.append(try #require(Int(reply.dropFirst().dropLast()), "\(reply)"))
     }
-    let before = try #require(try await remaining())
-    try clock.set(ahead: 3_600)
-    #expect(try #require(try await remaining()) <= before)
-    _ = try await a.tier.renew([lease])
-    #expect(try await remaining() != nil)
+    #expect(numbers == Array(Set(numbers)).sorted())
   }
 }

@@ -565,14 +565,78 @@ struct `A space of the shared tier` {
       try await Node("a", on: server, lease: .milliseconds(50)), try await Node("b", on: server)
     )
     let lease = try await a.lease("k")
-    // It has expired when the engine says so: no node's clock is asked.
+    // Its length is that of the node which holds it, by the clock of the node that waits.
     while case .busy = try await b.look("k", { $0.takesLease = false }) {}
-    #expect(try await a.tier.renew([lease]) == [lease])
+    #expect(try await a.tier.renew([lease]) == [])
+    guard case .busy = try await b.look("k") else {
+      Issue.record("The lease that was renewed late is over")
+      return
+    }
+    while case .busy = try await b.look("k", { $0.takesLease = false }) {}
     let other = try await b.lease("k")
     #expect(try await a.tier.renew([lease]) == [lease])
     #expect(try await a.tier.fill([1], under: lease) == .superseded)
     #expect(try await b.tier.renew([other]) == [])
     #expect(try await b.tier.fill([2], under: other) == .stored)
+  }
+
+  @Test func `a node waits for a lease as long as its holder renews it, whatever its own leases`()
+    async throws
+  {
+    let server = try RedisServer()
+    let (a, b) = (
+      try await Node("a", on: server), try await Node("b", on: server, lease: .milliseconds(1))
+    )
+    let lease = try await a.lease("k")
+    for _ in 0..<20 {
+      guard case .busy(lease.version, let remaining, _) = try await b.look("k") else {
+        Issue.record("The lease is over")
+        return
+      }
+      #expect(remaining > .seconds(30))
+    }
+  }
+
+  @Test func `nothing stays of a renewed lease that has ended, except its failure`() async throws {
+    let server = try RedisServer()
+    let node = try await Node("a", on: server)
+    let name = node.tier.names.fetch("k")
+    func isRenewed() throws -> Bool {
+      try RedisShell.run("HEXISTS \(name) u", on: server) == ":1\r\n"
+    }
+    func isThere() throws -> Bool { try RedisShell.run("EXISTS \(name)", on: server) == ":1\r\n" }
+    func renewed() async throws -> TierLease {
+      let lease = try await node.lease("k")
+      #expect(try await node.tier.renew([lease]) == [])
+      #expect(try isRenewed())
+      return lease
+    }
+    var lease = try await renewed()
+    try await node.tier.release([lease], because: nil)
+    #expect(try !isThere())
+    lease = try await renewed()
+    try await node.tier.outdate(["k"])
+    #expect(try await node.tier.renew([lease]) == [lease])
+    #expect(try !isThere())
+    lease = try await renewed()
+    try await node.tier.outdate(["k"])
+    #expect(try await node.tier.fill([1], under: lease) == .superseded)
+    #expect(try !isThere())
+    lease = try await renewed()
+    try await node.tier.release([lease], because: [7])
+    #expect(try isThere() && !isRenewed())
+    let rest = try RedisShell.run("PTTL \(name)", on: server).dropFirst().dropLast()
+    #expect(try #require(Int(rest)) <= 60_000)
+    // A failure does not last longer because the next lease does.
+    let awaited = lease.version.token
+    lease = try await renewed()
+    #expect(try await node.look("k") { $0.awaited = awaited } == .failedElsewhere(payload: [7]))
+    try RedisShell.perform(["HSET \(name) x 1"], on: server)
+    guard case .busy(lease.version, _, _) = try await node.look("k", { $0.awaited = awaited })
+    else {
+      Issue.record("The failure is not over")
+      return
+    }
   }
 
   @Test func `renewing a lease wakes no node that waits for it`() async throws {
