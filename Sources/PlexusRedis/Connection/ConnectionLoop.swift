@@ -67,6 +67,8 @@ final class ConnectionLoop: Sendable {
     var hasEnded = false
     /// The server that is connected.
     var peer: RedisAddress?
+    /// The history of replication of the server that was connected last; nothing if it is not known.
+    var history = ""
     /// The reason why the present connection is ended, if it is not the server that ends it.
     var verdict: RedisConnectionError?
     /// Whether the next attempt to connect begins at once.
@@ -106,6 +108,8 @@ final class ConnectionLoop: Sendable {
   var load: (commands: Int, bytes: Int) {
     state.withLock { ($0.pipeline.count, $0.pipeline.outboxBytes) }
   }
+
+  var history: String { state.withLock { $0.history } }
 
   /// The numbers of the connection.
   var traffic: TrafficState {
@@ -182,6 +186,7 @@ extension ConnectionLoop {
       // The sentinels have announced another master while the connection was made.
       guard !state.hurries else { return (nil, true) }
       (state.socket, state.peer) = (connected.socket, connected.address)
+      state.history = connected.history
       state.lastActivity = .now
       state.traffic.connections += 1
       return (state.pipeline.connect(), false)

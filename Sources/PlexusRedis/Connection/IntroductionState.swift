@@ -14,7 +14,11 @@ struct IntroductionState: Sendable {
   /// The commands that are not answered yet.
   private var commands: ArraySlice<RedisCommand>
   /// The checks that follow, and have not ended.
-  private var checks: ArraySlice<RestartCheckState>
+  private var checks: [RestartCheckState]
+  /// Whether the server's history of replication is asked for together with the first commands of the checks.
+  private var asksForHistory: Bool
+  /// The name of the server's history of replication; nothing if it is not known.
+  private(set) var history = ""
 
   /// - Parameters:
   ///   - peer: The server that is expected.
@@ -23,7 +27,7 @@ struct IntroductionState: Sendable {
   ///   - name: The name of the client.
   ///   - database: The number of the database.
   ///   - setup: The commands that follow.
-  ///   - checks: The checks of the spaces, which follow at the end.
+  ///   - checks: The checks of the spaces, which follow at the end; `nil` for a connection without any.
   init(
     to peer: Peer,
     at address: RedisAddress,
@@ -31,9 +35,10 @@ struct IntroductionState: Sendable {
     name: String,
     database: Int = 0,
     setup: [RedisCommand] = [],
-    checks: [RestartCheckState] = []
+    checks: [RestartCheckState]? = nil
   ) {
-    self.checks = checks[...]
+    self.checks = checks ?? []
+    asksForHistory = checks != nil
     (self.peer, self.address) = (peer, address)
     secret = credentials?.password ?? ""
     var hello: [RedisCommand.Argument] = ["3"]
@@ -46,14 +51,19 @@ struct IntroductionState: Sendable {
     self.commands = (commands + setup)[...]
   }
 
-  /// The first command that is not answered; `nil` at the end.
-  var command: RedisCommand? { commands.first ?? checks.first?.command }
+  /// The commands that are sent together next; none at the end.
+  var next: [RedisCommand] {
+    if let command = commands.first { return [command] }
+    let question = asksForHistory ? [RedisCommand("INFO", ["replication"])] : []
+    return question + checks.flatMap(\.commands)
+  }
 
-  /// Takes the reply to the first command that is not answered.
+  /// Takes the replies to these commands.
   ///
   /// - Returns: The reason why the connection cannot be used, if there is one.
-  mutating func answer(_ reply: RESPValue) -> RedisConnectionError? {
-    guard let command = commands.popFirst() else { return answerCheck(reply) }
+  mutating func answer(_ replies: [RESPValue]) -> RedisConnectionError? {
+    guard let command = commands.popFirst() else { return answerChecks(replies[...]) }
+    let reply = replies.first ?? .null
     if case .error(let error) = reply {
       return .refused(address: address, error.hiding(secret))
     }
@@ -62,15 +72,36 @@ struct IntroductionState: Sendable {
     return nil
   }
 
-  private mutating func answerCheck(_ reply: RESPValue) -> RedisConnectionError? {
-    guard let first = checks.indices.first else {
-      return .unreachable(address: address, reason: "the server sent a reply to no command")
+  private mutating func answerChecks(
+    _ replies: ArraySlice<RESPValue>
+  ) -> RedisConnectionError? {
+    var replies = replies
+    if asksForHistory {
+      asksForHistory = false
+      history = Self.history(in: replies.popFirst() ?? .null)
+      for index in checks.indices { checks[index].history = history }
     }
-    let error = checks[first].answer(reply)
-    if error != nil || checks[first].command == nil { checks.removeFirst() }
-    guard let error else { return nil }
-    // The scripts of a space without rights are refused as well.
-    return error.kind == .permission ? nil : .refused(address: address, error)
+    var failure: RedisConnectionError?
+    for index in checks.indices {
+      let own = replies.prefix(checks[index].commands.count)
+      replies = replies.dropFirst(own.count)
+      // The scripts of a space without rights are refused as well.
+      if let error = checks[index].answer(Array(own)), error.kind != .permission {
+        failure = failure ?? .refused(address: address, error)
+      }
+    }
+    checks.removeAll(where: \.commands.isEmpty)
+    return failure
+  }
+
+  /// Reads the name of a server's history of replication: a master begins another one when it starts, and when it is
+  /// promoted.
+  ///
+  /// - Returns: Nothing if the right is missing, or the server is one that does not say it.
+  private static func history(in reply: RESPValue) -> String {
+    let name = "master_replid:"
+    let line = reply.text?.split(whereSeparator: \.isNewline).first { $0.hasPrefix(name) }
+    return line.map { String($0.dropFirst(name.count).prefix(40)) } ?? ""
   }
 
   /// The error of a reply that no server gives to a command.

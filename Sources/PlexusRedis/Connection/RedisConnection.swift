@@ -29,8 +29,8 @@ final class RedisConnection: Sendable {
     var name = "plexus"
     /// Commands to be sent on each new connection before any other.
     var setup: [RedisCommand] = []
-    /// Returns the checks that follow on each new connection, once it is made.
-    var checks: @Sendable () -> [RestartCheckState] = { [] }
+    /// Returns the checks that follow on each new connection, once it is made; `nil` for a connection without any.
+    var checks: (@Sendable () -> [RestartCheckState])?
     /// The time that a command waits for its reply.
     var commandTimeout: Duration = .milliseconds(250)
     /// The time limit of an attempt to connect, which includes the lookup of a name.
@@ -102,6 +102,9 @@ final class RedisConnection: Sendable {
 
   /// The number of the database.
   var database: Int { loop.settings.database }
+
+  /// The history of replication of the server that was connected last; nothing if it is not known.
+  var history: String { loop.history }
 
   /// The commands without a reply, and the bytes that wait to be sent.
   var load: (commands: Int, bytes: Int) { loop.load }

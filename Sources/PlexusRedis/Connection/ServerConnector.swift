@@ -10,6 +10,8 @@ struct ServerConnector {
     let parser: RESPParser
     /// The address of the server itself.
     let address: RedisAddress
+    /// The server's history of replication; nothing if it is not known.
+    let history: String
     /// The time at which the credentials expire, if they do.
     let expires: ContinuousClock.Instant?
   }
@@ -75,17 +77,23 @@ struct ServerConnector {
     var parser = RESPParser(
       maximumSize: isSentinel ? SentinelState.largestReply : settings.maximumReplyBytes
     )
-    let introduction = IntroductionState(
+    var introduction = IntroductionState(
       to: settings.peer,
       at: address,
       known,
       name: settings.name,
       database: isSentinel ? 0 : settings.database,
       setup: settings.setup,
-      checks: isSentinel ? [] : settings.checks()
+      checks: isSentinel ? nil : settings.checks?()
     )
-    try introduce(introduction, on: socket, address, &parser, deadline, isStopped)
-    return Connected(socket: socket, parser: parser, address: address, expires: known?.expires)
+    try introduce(&introduction, on: socket, address, &parser, deadline, isStopped)
+    return Connected(
+      socket: socket,
+      parser: parser,
+      address: address,
+      history: introduction.history,
+      expires: known?.expires
+    )
   }
 
   // MARK: - Sentinels
@@ -128,17 +136,17 @@ struct ServerConnector {
     )
     let socket = try open(sentinel, until: deadline, isStopped)
     var parser = RESPParser(maximumSize: SentinelState.largestReply)
-    let introduction = IntroductionState(to: .sentinel, at: sentinel, known, name: settings.name)
-    try introduce(introduction, on: socket, sentinel, &parser, deadline, isStopped)
-    let reply = try exchange(
-      sentinels.question,
+    var introduction = IntroductionState(to: .sentinel, at: sentinel, known, name: settings.name)
+    try introduce(&introduction, on: socket, sentinel, &parser, deadline, isStopped)
+    let replies = try exchange(
+      [sentinels.question],
       on: socket,
       sentinel,
       &parser,
       deadline,
       isStopped
     )
-    return try sentinels.answer(reply, from: sentinel)
+    return try sentinels.answer(replies[0], from: sentinel)
   }
 
   // MARK: - One server
@@ -177,40 +185,46 @@ struct ServerConnector {
   }
 
   private func introduce(
-    _ introduction: IntroductionState,
+    _ introduction: inout IntroductionState,
     on socket: RedisSocket,
     _ address: RedisAddress,
     _ parser: inout RESPParser,
     _ deadline: Nanoseconds,
     _ isStopped: () -> Bool
   ) throws(RedisConnectionError) {
-    var introduction = introduction
-    while let command = introduction.command {
-      let reply = try exchange(command, on: socket, address, &parser, deadline, isStopped)
-      if let failure = introduction.answer(reply) { throw failure }
+    while true {
+      let commands = introduction.next
+      guard !commands.isEmpty else { return }
+      let replies = try exchange(commands, on: socket, address, &parser, deadline, isStopped)
+      if let failure = introduction.answer(replies) { throw failure }
     }
   }
 
-  /// Sends one command and waits for its reply, before any other command is sent.
+  /// Sends commands together and waits for their replies, before any other command is sent.
+  ///
+  /// - Parameter commands: The commands, at least one.
+  /// - Returns: The reply to each command, in the same order.
   private func exchange(
-    _ command: RedisCommand,
+    _ commands: [RedisCommand],
     on socket: RedisSocket,
     _ address: RedisAddress,
     _ parser: inout RESPParser,
     _ deadline: Nanoseconds,
     _ isStopped: () -> Bool
-  ) throws(RedisConnectionError) -> RESPValue {
+  ) throws(RedisConnectionError) -> [RESPValue] {
     func failure(_ reason: String) -> RedisConnectionError {
       // A server refuses a certificate after the handshake.
       reason.contains("certificate")
         ? .untrusted(address: address, reason: reason)
         : .unreachable(address: address, reason: reason)
     }
+    let bytes = commands.flatMap(\.encoded)
+    var replies: [RESPValue] = []
     var sent = 0
     var buffer = [UInt8](repeating: 0, count: 4096)
     while true {
-      if sent < command.encoded.count {
-        switch socket.write(command.encoded[sent...]) {
+      if sent < bytes.count {
+        switch socket.write(bytes[sent...]) {
         case .bytes(let count): sent += count
         case .wouldBlock: break
         case .ended(let reason): throw failure(reason)
@@ -219,29 +233,27 @@ struct ServerConnector {
       switch socket.read(into: &buffer) {
       case .bytes(let count):
         parser.append(buffer[..<count])
-        let replies: [RESPValue]
         do throws(RESPError) {
-          replies = try Self.replies(from: &parser)
+          replies += try Self.replies(from: &parser)
         } catch {
           throw failure(error.description)
         }
-        guard let reply = replies.first else { continue }
-        guard replies.count == 1 else {
-          throw IntroductionState.nonsense(command.name, at: address)
+        if replies.count > commands.count {
+          throw IntroductionState.nonsense(commands[commands.count - 1].name, at: address)
         }
-        return reply
+        if replies.count == commands.count { return replies }
       case .wouldBlock: break
       case .ended(let reason): throw failure(reason)
       }
       guard !isStopped() else { throw .closed }
       let remaining = deadline - .now
       guard remaining > 0 else {
-        throw failure("the server did not answer \(command.name) in time")
+        throw failure("the server did not answer \(commands[replies.count].name) in time")
       }
       var readiness = Readiness()
       readiness.watch(
         socket.descriptor,
-        for: sent < command.encoded.count ? [.readable, .writable] : .readable
+        for: sent < bytes.count ? [.readable, .writable] : .readable
       )
       readiness.wait(milliseconds: Int32(min(remaining / 1_000_000 + 1, 50)))
     }

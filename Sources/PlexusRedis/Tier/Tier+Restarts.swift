@@ -5,9 +5,11 @@ internal import PlexusSupport
 extension Tier {
   /// The check for a new connection, before any other command of the space.
   var restartCheck: RestartCheckState {
-    RestartCheckState(
+    let (nonce, knowledge) = knowledgeWithNonce
+    return RestartCheckState(
       names,
       in: connection.database,
+      nonce: nonce,
       knowledge: knowledge,
       skipping: .random(in: TierScripts.skips)
     )
@@ -17,14 +19,17 @@ extension Tier {
   func checkRestart() async throws {
     guard !isChecked.withLock({ $0 }) else { return }
     var check = restartCheck
-    while let command = check.command {
-      var reply: RESPValue
-      do {
-        reply = try await connection.send(command)
-      } catch let error as RedisError {
-        reply = .error(error)
+    while !check.commands.isEmpty {
+      let replies = try await connection.send(check.commands).map { result in
+        do {
+          return try result.get()
+        } catch let error as RedisError {
+          return RESPValue.error(error)
+        }
       }
-      if let error = check.answer(reply) { throw error }
+      // Known once the connection has answered.
+      check.history = connection.history
+      if let error = check.answer(replies) { throw error }
     }
     isChecked.withLock { $0 = true }
   }

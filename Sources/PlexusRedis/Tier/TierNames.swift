@@ -7,7 +7,7 @@ internal import PlexusSupport
 /// |---|---|---|
 /// | `{space}:2:epoch` | string | the epoch |
 /// | `{space}:2:tokens` | string | the number of tokens given out |
-/// | `{space}:2:schemas` | string | the longest trust of a node in ms, `:from-to` for the tokens that were skipped after each restart, the last one first, then `schema=time` for each schema: until then, it can have entries and leases |
+/// | `{space}:2:schemas` | string | the longest trust of a node in ms, `/name` of the server's run that was noted last, `:from-to` for the tokens that were skipped after each restart, the last one first, then `schema=time` for each schema: until then, it can have entries and leases |
 /// | `{space}:2:e:schema:key` | hash | an entry: `e` epoch, `v` token, `t` time of the engine in ms, `d` payload, `o` token that outdates it |
 /// | `{space}:2:l:schema:key` | string | a lease: `epoch node/length:token`, the length in ms; unless it was renewed, it ends a day before the key expires |
 /// | `{space}:2:f:schema:key` | hash | a fetch: `v` token and `d` payload of a failure and `x` its end in ms, `l` token of a renewed lease and `u` its renewal: its end in ms, or a higher number |
@@ -99,12 +99,14 @@ struct TierNames: Sendable, Hashable {
     }
   }
 
-  /// Reads the last token that was skipped after a restart, which is in front of the schemas of a space.
+  /// Reads the name of the server's run that was noted last, which is in front of the schemas of a space.
   ///
-  /// - Returns: The token, which names the restart; `nil` for none.
-  static func lastRestart(in list: String) -> UInt64? {
-    let ranges = list.prefix { $0 != " " }.split(separator: ":").dropFirst()
-    return ranges.first?.split(separator: "-").last.flatMap { UInt64($0) }
+  /// - Returns: The name, nothing for none; `nil` for no list.
+  static func lastRun(in list: String) -> String? {
+    let head = list.prefix { $0 != " " && $0 != ":" }
+    let parts = head.split(separator: "/", maxSplits: 1, omittingEmptySubsequences: false)
+    guard UInt64(parts[0]) != nil else { return nil }
+    return parts.count > 1 ? String(parts[1]) : ""
   }
 
   /// Returns the space that a key of the engine belongs to.

@@ -3,33 +3,41 @@ extension TierScripts {
 
   /// KEYS: epoch, tokens, schemas, acknowledgements.
   ///
-  /// ARGV: nonce, known epoch and token, the number of blocks to skip.
+  /// ARGV: nonce, known epoch and token, the number of blocks to skip, the name of the run that was noted last, or nothing.
   ///
   /// A server that has restarted may have lost tokens that nodes know. It skips them, so that they are not given to other
-  /// nodes, and notes which ones. Of many restarts without a new epoch, the oldest ones are not told apart.
+  /// nodes, and notes which ones. Of many restarts without a new epoch, the oldest ones are not told apart. The nonce is
+  /// the name of the run that begins.
   ///
-  /// Returns the last token that was skipped, which names the restart.
+  /// Returns whether this was done: another process can have noted the run since the name of the last one was read.
   static let restart = RedisScript(
     "notes of a restart",
     common + """
       free(KEYS[4])
       current(ARGV[2], ARGV[3], ARGV[1])
-      local last = string.match(schemas, '^%d+:%d+%-(%d+)')
-      -- A new space has lost nothing, and neither has one without a token since the last restart.
-      if schemas == '0' or latest == tonumber(last) then return last or '0' end
-      local from = latest
-      latest = math.min(from - from % block + ARGV[4] * block, math.ceil((from + largest) / 2))
-      local ranges = string.format(':%.0f-%.0f', from, latest)
-      local rangeCount = 1
-      for range in string.gmatch(string.match(schemas, '^%S+'), ':%d+%-%d+') do
-        rangeCount = rangeCount + 1
-        if rangeCount <= 16 then ranges = ranges .. range end
+      if (string.match(schemas, '^%d+/([^: ]*)') or '') ~= ARGV[5] then return 0 end
+      local ranges = string.match(schemas, '^%d+[^: ]*(%S*)')
+      if ARGV[4] ~= '0' then
+        local from, last = string.match(ranges, '^:(%d+)%-(%d+)')
+        if latest == tonumber(last) then
+          -- Without a token since the last restart, the data goes on from the same place.
+          ranges = string.gsub(ranges, '^:%d+%-%d+', '')
+        else
+          from = string.format('%.0f', latest)
+        end
+        latest = math.min(latest - latest % block + ARGV[4] * block, math.ceil((latest + largest) / 2))
+        local rangeCount, old = 1, ranges
+        ranges = string.format(':%s-%.0f', from, latest)
+        for range in string.gmatch(old, ':%d+%-%d+') do
+          rangeCount = rangeCount + 1
+          if rangeCount <= 16 then ranges = ranges .. range end
+        end
+        if rangeCount > 16 then ranges = string.gsub(ranges, ':%d+(%-%d+)$', ':0%1') end
+        redis.call('SET', KEYS[2], string.format('%.0f', latest))
       end
-      if rangeCount > 16 then ranges = string.gsub(ranges, ':%d+(%-%d+)$', ':0%1') end
-      schemas = string.gsub(schemas, '^(%d+)%S*', '%1' .. ranges)
-      redis.call('SET', KEYS[2], string.format('%.0f', latest))
+      schemas = string.gsub(schemas, '^(%d+)%S*', '%1/' .. ARGV[1] .. ranges)
       redis.call('SET', KEYS[3], schemas)
-      return string.format('%.0f', latest)
+      return 1
       """
   )
 
@@ -72,7 +80,9 @@ extension TierScripts {
       -- At the end: a change of these keys ends their tracking, which nodes need only while they wait for others.
       redis.call('ZADD', KEYS[5], ARGV[5], ARGV[4])
       redis.call('HSET', KEYS[4], ARGV[4], ARGV[1] .. ' ' .. ARGV[6])
-      return {epoch, fence, loss, longest, latest}
+      -- The last number that was skipped is no token: the next restart can skip it as well.
+      local from, last = string.match(schemas, '^[^: ]*:(%d+)%-(%d+)')
+      return {epoch, fence, loss, longest, latest == tonumber(last) and from or latest}
       """
   )
 

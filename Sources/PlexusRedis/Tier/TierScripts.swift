@@ -5,11 +5,11 @@ enum TierScripts {
   /// The number of tokens in a block.
   ///
   /// Two tokens of one block are given out without a restart of the server in between.
-  static let blockSize: UInt64 = 1 << 24
+  static let blockSize: UInt64 = 1 << 18
   /// The numbers of blocks that a restarted server skips: more than it can have lost.
   ///
   /// It is another one each time, since the history that was lost can have had a restart itself.
-  static let skips: ClosedRange<UInt64> = 2...4_096
+  static let skips: ClosedRange<UInt64> = 128...131_072
 
   /// The functions that the scripts share.
   ///
@@ -65,8 +65,7 @@ enum TierScripts {
       local isLost = not number(string.match(schemas or '', '^%d+'), 1e15)
       local isBehind = isLost or not latest or latest < token or raises
       if epoch == known and not isBehind and latest - latest % block ~= token - token % block then
-        -- A node whose token was skipped after a restart has seen more than the server had. The last token that was
-        -- skipped shows nothing: the server gives it out itself, as the name of the restart.
+        -- A node whose token was skipped after a restart has seen more than the server had.
         for from, to in string.gmatch(string.match(schemas, '^%S+'), ':(%d+)%-(%d+)') do
           if token > tonumber(from) then
             isBehind = token < tonumber(to)
@@ -88,8 +87,8 @@ enum TierScripts {
       if isBehind or here == 0 or here < there or (here == there and epoch ~= known) then
         epoch = string.format('%.0f-%s', math.max(here, there) + 1, nonce)
         redis.call('SET', KEYS[1], epoch)
-        -- It does not matter any longer which tokens were lost. The last one names the restart.
-        local rest = string.gsub(schemas, '^(%d+):%d+%-(%d+)%S*', '%1:%2-%2')
+        -- It does not matter any longer which tokens were lost.
+        local rest = string.gsub(schemas, '^([^: ]*):%S*', '%1')
         if rest ~= schemas then
           schemas = rest
           redis.call('SET', KEYS[3], schemas)

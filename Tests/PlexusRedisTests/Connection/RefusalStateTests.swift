@@ -55,7 +55,7 @@ import Testing
       RedisCredentials(user: "u", password: "secret"),
       name: "n"
     )
-    let error = introduction.answer(.error(RedisError("ERR invalid password secret".utf8)))
+    let error = introduction.answer([.error(RedisError("ERR invalid password secret".utf8))])
     #expect(error.map { RedisEngineError($0).kind } == .authentication)
     #expect("\(error.map { "\($0)" } ?? "secret")".contains("secret") == false)
   }

@@ -213,4 +213,89 @@ struct `Caches over a server that restarts while other processes continue` {
     #expect(try await survivor.map.request("k") == "2")
     for node in [early, survivor, newcomer] { try await node.close() }
   }
+
+  @Test func `a change is not undone by a snapshot from between a restart and the next change`()
+    async throws
+  {
+    let world = try await World()
+    #expect(try await world.node.map.request("k") == "1")
+    try RedisShell.perform(["SAVE"], on: world.server)
+    try await world.restart()
+    await world.reconnect()
+    try RedisShell.perform(["SAVE"], on: world.server)
+    world.origin.withLock { $0 = "2" }
+    for _ in 0..<3 { try await world.node.map.clear("k") }
+    try await world.restart()
+    try await World.draw(by: world.other)
+    await world.reconnect()
+    #expect(try await world.node.map.request("k") == "2")
+    _ = try await world.node.map.request("unknown")
+    #expect(try await world.other.map.request("k") == "2")
+    try await world.end()
+  }
+
+  @Test func `a clear is not undone by a replica from between a restart and the next change`()
+    async throws
+  {
+    let pair = try await Failover()
+    let origin = Guarded("1")
+    let name = try PointedSocket(to: pair.first)
+    func process(_ address: RedisAddress) async throws -> CacheNode {
+      try await CacheNode(address) { _ in origin.withLock { $0 } }
+    }
+    let survivor = try await process(name.address)
+    #expect(try await survivor.map.request("k") == "1")
+    try RedisShell.perform(["SAVE"], on: pair.first)
+    pair.first.kill()
+    await survivor.engine.becomesIsolated()
+    try pair.first.start()
+    await RedisShell.waitUntilReady(pair.first)
+    await survivor.engine.becomesConnected()
+    await pair.replicate()
+    // What follows does not reach the second server.
+    try RedisShell.perform(["REPLICAOF NO ONE"], on: pair.second)
+    origin.withLock { $0 = "2" }
+    for _ in 0..<3 { try await survivor.map.clear("k") }
+    pair.first.kill()
+    await survivor.engine.becomesIsolated()
+    let newcomer = try await process(pair.second.address)
+    try await World.draw(by: newcomer)
+    try name.point(to: pair.second)
+    await survivor.engine.becomesConnected()
+    #expect(try await survivor.map.request("k") == "2")
+    for node in [survivor, newcomer] { try await node.close() }
+  }
+
+  @Test func `a clear is not undone by a master that has followed a server without it`()
+    async throws
+  {
+    let pair = try await Failover()
+    let origin = Guarded("1")
+    let proxy = try RedisProxy(pair.first)
+    func process(_ address: RedisAddress) async throws -> CacheNode {
+      try await CacheNode(address) { _ in origin.withLock { $0 } }
+    }
+    let survivor = try await process(proxy.address)
+    #expect(try await survivor.map.request("k") == "1")
+    await pair.replicate()
+    try RedisShell.perform(["REPLICAOF NO ONE"], on: pair.second)
+    origin.withLock { $0 = "2" }
+    for _ in 0..<3 { try await survivor.map.clear("k") }
+    proxy.refuse()
+    await survivor.engine.becomesIsolated()
+    // No process uses the second server meanwhile.
+    try RedisShell.perform(["SET mark second"], on: pair.second)
+    try RedisShell.perform(["REPLICAOF 127.0.0.1 \(pair.secondPort)"], on: pair.first)
+    await Failover.poll { [pair] in
+      (try? RedisShell.reply("GET mark", on: pair.first))?.contains("second") == true
+    }
+    try RedisShell.perform(["REPLICAOF NO ONE"], on: pair.first)
+    let newcomer = try await process(pair.first.address)
+    try await World.draw(by: newcomer)
+    proxy.endRefusal()
+    await survivor.engine.becomesConnected()
+    #expect(try await survivor.map.request("k") == "2")
+    #expect(try await newcomer.map.request("k") == "2")
+    for node in [survivor, newcomer] { try await node.close() }
+  }
 }

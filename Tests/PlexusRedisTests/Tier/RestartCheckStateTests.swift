@@ -6,14 +6,19 @@ struct `The check whether a server has restarted` {
   private func check(
     space: String = "s",
     in database: Int = 0,
+    of history: String = "",
+    nonce: String = "n",
     skipping skipped: UInt64 = 99
   ) -> RestartCheckState {
-    RestartCheckState(
+    var check = RestartCheckState(
       TierNames(space: space, schema: "1"),
       in: database,
-      knowledge: ["n", "1-a", 5],
+      nonce: nonce,
+      knowledge: [.text(nonce), "1-a", 5],
       skipping: skipped
     )
+    check.history = history
+    return check
   }
 
   private func words(_ command: RedisCommand?) -> [Substring] {
@@ -24,92 +29,134 @@ struct `The check whether a server has restarted` {
 
   private func error(_ text: String) -> RESPValue { .error(RedisError(text.utf8)) }
 
+  private let unknown = RESPValue.error(RedisError("NOSCRIPT No matching script.".utf8))
+
   /// The digest of the sign that is looked for, after the reply to the first command.
   private func sign(_ check: RestartCheckState, after list: RESPValue) -> String? {
     var check = check
-    #expect(check.answer(list) == nil)
-    #expect(words(check.command).contains("EVALSHA"))
-    return words(check.command).first { $0.count == 40 }.map { "\($0)" }
+    #expect(check.answer([list]) == nil)
+    #expect(words(check.commands.first).contains("EVALSHA"))
+    return words(check.commands.first).first { $0.count == 40 }.map { "\($0)" }
   }
 
   @Test func `a server with the sign gets no further command`() {
     var check = check()
-    #expect(words(check.command).suffix(1) == ["{s}:2:schemas"])
-    #expect(check.answer(text("5:10-20 1=30")) == nil)
-    #expect(words(check.command).contains("EVALSHA"))
-    #expect(check.answer(text("x")) == nil)
-    #expect(check.command == nil)
+    #expect(words(check.commands.first).suffix(1) == ["{s}:2:schemas"])
+    #expect(check.answer([text("5/r:10-20 1=30")]) == nil)
+    #expect(words(check.commands.first).contains("EVALSHA"))
+    #expect(check.answer([text("x")]) == nil)
+    #expect(check.commands.isEmpty)
   }
 
-  @Test func `a server without the sign notes the restart before it gets the sign`() throws {
-    var check = check()
-    #expect(check.answer(.null) == nil)
-    #expect(check.answer(error("NOSCRIPT No matching script.")) == nil)
-    let note = words(check.command)
+  @Test(arguments: ["", "history"])
+  func `a server without the sign gets it before the restart is noted`(history: String) {
+    var check = check(of: history)
+    #expect(check.answer([text("5/r:10-20 1=30")]) == nil)
+    #expect(check.answer([unknown]) == nil)
+    // Also that of a process that may not ask for the history.
+    let signs = Set(["", history])
+      .map { sign(self.check(of: $0), after: text("5/n:30-40 1=30")) }
+    let loaded = check.commands.dropLast().map { command in
+      #expect(words(command).contains("LOAD"))
+      return words(command).last.map { ScriptDigest.text(of: "\($0)") }
+    }
+    #expect(Set(loaded) == Set(signs))
+    let note = words(check.commands.last)
     #expect(note.contains("EVAL"))
-    #expect(note.suffix(7) == ["n", "$3", "1-a", "$1", "5", "$2", "99"])
-    #expect(check.answer(text("77")) == nil)
-    #expect(words(check.command).contains("LOAD"))
-    let source = try #require(words(check.command).last)
-    let later = sign(self.check(), after: text("5:10-77 1=30"))
-    #expect(ScriptDigest.text(of: "\(source)") == later)
-    #expect(check.answer(text("digest")) == nil)
-    #expect(check.command == nil)
+    #expect(note.suffix(9) == ["n", "$3", "1-a", "$1", "5", "$2", "99", "$1", "r"])
+    #expect(check.answer(check.commands.map { _ in .integer(0) }) == nil)
+    #expect(check.commands.isEmpty)
   }
 
-  @Test func `each space, database and restart has a sign of its own`() {
-    let lists = ["5 1=30", "5:10-20 1=30", "5:30-40:10-20 1=30"].map(text)
+  @Test func `a note says which one was the last, and skips nothing in a new space`() {
+    let lists: [(RESPValue, String?)] = [
+      (text("5/r:10-20 1=30"), "r"), (text("5/r 1=30"), "r"), (text("5/r"), "r"),
+      (text("5:10-20 1=30"), ""), (text("0"), ""), (text("5/ 1=30"), ""),
+      (.null, nil), (text("x"), nil), (text(""), nil), (.integer(1), nil),
+      (error("WRONGTYPE no text"), nil),
+    ]
+    for (list, last) in lists {
+      var check = check()
+      #expect(check.answer([list]) == nil)
+      if last == "r" { #expect(check.answer([unknown]) == nil) }
+      let note = String(decoding: check.commands.last?.encoded ?? [], as: UTF8.self)
+      let name = last ?? ""
+      let skipped = last == nil ? "$1\r\n0" : "$2\r\n99"
+      #expect(note.hasSuffix("\(skipped)\r\n$\(name.count)\r\n\(name)\r\n"))
+    }
+  }
+
+  @Test func `each space, database, run and history of a server has a sign of its own`() {
+    let lists = ["5/q 1=30", "5/r:10-20 1=30"].map(text)
     var signs = lists.map { sign(check(), after: $0) }
     signs += [
       sign(check(space: "t"), after: lists[1]), sign(check(in: 1), after: lists[1]),
+      sign(check(of: "a"), after: lists[1]), sign(check(of: "b"), after: lists[1]),
     ]
-    #expect(Set(signs).count == 5)
-    // Damage is no restart.
-    for list in [.null, text("x"), text(""), .integer(1), error("WRONGTYPE no text")] {
-      #expect(sign(check(), after: list) == signs[0])
-    }
+    #expect(Set(signs).count == 6)
   }
 
   @Test func `a space that cannot be checked is not used`() {
     for refusal in ["NOPERM no rights", "NOREPLICAS Not enough good replicas to write."] {
-      var answers: [RESPValue] = [text("5"), error("NOSCRIPT No matching script."), text("77")]
-      for count in 0..<4 {
+      let answers: [[RESPValue]] = [[text("5/r")], [unknown], [text("digest"), error(refusal)]]
+      for count in 0..<3 {
         var check = check()
         for answer in answers.prefix(count) { #expect(check.answer(answer) == nil) }
-        #expect(check.answer(error(refusal))?.description == refusal)
-        #expect(check.command == nil)
+        let last = count == 2 ? answers[2] : [error(refusal)]
+        #expect(check.answer(last)?.description == refusal)
+        #expect(check.commands.isEmpty)
       }
-      answers[2] = text("-1")
-      var check = check()
-      for answer in answers.prefix(2) { #expect(check.answer(answer) == nil) }
-      #expect(check.answer(answers[2]) != nil)
     }
   }
 
-  @Test func `a connection is not used before the checks have ended, except without the rights`() {
-    func introduction() -> IntroductionState {
-      IntroductionState(
-        to: .master,
-        at: .unix(path: "/a"),
-        nil,
-        name: "n",
-        checks: [check(), check(space: "t")]
-      )
-    }
-    var state = introduction()
+  /// Returns an introduction that was answered up to the checks.
+  private func introduction(_ checks: [RestartCheckState]) -> IntroductionState {
+    var state = IntroductionState(
+      to: .master,
+      at: .unix(path: "/a"),
+      nil,
+      name: "n",
+      checks: checks
+    )
     let fields: [RESPValue] = [
       text("proto"), .integer(3), text("mode"), text("standalone"), text("role"), text("master"),
     ]
-    #expect(state.answer(.map(fields)) == nil)
-    #expect(state.answer(error("NOPERM no rights")) == nil)
-    #expect(words(state.command).last == "{t}:2:schemas")
-    #expect(state.answer(text("5")) == nil)
-    #expect(state.answer(error("NOSCRIPT No matching script.")) == nil)
+    #expect(state.answer([.map(fields)]) == nil)
+    return state
+  }
+
+  @Test func `a connection is not used before the checks have ended, except without the rights`() {
+    var state = introduction([check(), check(space: "t")])
+    #expect(state.next.map { words($0).last } == ["replication", "{s}:2:schemas", "{t}:2:schemas"])
+    let noRights = error("NOPERM no rights")
+    #expect(state.answer([noRights, noRights, text("5/r")]) == nil)
+    #expect(state.history.isEmpty)
+    #expect(state.next.count == 1)
+    #expect(state.answer([unknown]) == nil)
     var other = state
-    #expect(state.answer(text("77")) == nil)
-    #expect(state.answer(text("digest")) == nil)
-    #expect(state.command == nil)
-    let failure = other.answer(error("NOREPLICAS Not enough good replicas to write."))
-    #expect(failure?.isTemporary == true)
+    #expect(state.answer([text("digest"), .integer(1)]) == nil)
+    #expect(state.next.isEmpty)
+    let refusal = error("NOREPLICAS Not enough good replicas to write.")
+    #expect(other.answer([text("digest"), refusal])?.isTemporary == true)
+  }
+
+  @Test(arguments: [0, 1, 100])
+  func `the checks of any number of spaces take three exchanges at most`(count: Int) {
+    var state = introduction((0..<count).map { check(space: "\($0)") })
+    let info = text("# Replication\r\nrole:master\r\nmaster_replid:ab12\r\nmaster_replid2:0\r\n")
+    #expect(state.next.count == count + 1)
+    #expect(state.answer([info] + Array(repeating: text("5/r:10-20"), count: count)) == nil)
+    #expect(state.history == "ab12")
+    let expected = (0..<count)
+      .map { sign(check(space: "\($0)", of: "ab12"), after: text("5/r:10-20")) }
+    #expect(zip(state.next, expected).allSatisfy { words($0).contains(Substring($1 ?? "")) })
+    // Every other space has its sign.
+    let replies = (0..<count).map { $0.isMultiple(of: 2) ? unknown : text("x") }
+    #expect(state.answer(replies) == nil)
+    let rest = 3 * ((count + 1) / 2)
+    #expect(state.next.count == rest)
+    guard rest > 0 else { return }
+    #expect(state.answer(Array(repeating: text("digest"), count: rest)) == nil)
+    #expect(state.next.isEmpty)
   }
 }

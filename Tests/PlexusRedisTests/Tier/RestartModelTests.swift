@@ -1,3 +1,4 @@
+import PlexusSupport
 import TestSupport
 import Testing
 
@@ -9,6 +10,28 @@ import Testing
 )
 struct `A space of a server that has restarted` {
   private typealias Node = `A space of the shared tier`.Node
+
+  /// Keeps the data of the space as a snapshot.
+  private static func save(_ server: RedisServer) throws {
+    try copy("{s}:", to: "saved:{s}:", on: server)
+  }
+
+  /// Lets a server do what a restart with the snapshot does, as far as a space shows it.
+  private static func restore(_ server: RedisServer, for tiers: [Tier]) throws {
+    try copy("saved:{s}:", to: "{s}:", on: server)
+    try RedisShell.perform(["SCRIPT FLUSH"], on: server)
+    for tier in tiers { tier.isChecked.withLock { $0 = false } }
+  }
+
+  private static func copy(_ prefix: String, to target: String, on server: RedisServer) throws {
+    let script = """
+      for _, key in ipairs(redis.call('KEYS', '\(target)*')) do redis.call('DEL', key) end \
+      for _, key in ipairs(redis.call('KEYS', '\(prefix)*')) do \
+      local target = '\(target)' .. string.sub(key, \(prefix.count + 1)) \
+      redis.call('RESTORE', target, 0, redis.call('DUMP', key)) end
+      """
+    try RedisShell.perform([#"EVAL "\#(script)" 0"#], on: server)
+  }
 
   /// Lets a server skip tokens as one does that has restarted, and draws one.
   private func restart(_ server: RedisServer) async throws {
@@ -53,7 +76,9 @@ struct `A space of a server that has restarted` {
     #expect(node.tier.epoch == epoch)
   }
 
-  @Test func `a restart without a change since the last one skips nothing`() async throws {
+  @Test func `restarts without a change in between are told apart, and are noted as one`()
+    async throws
+  {
     let server = try RedisServer()
     let node = try await Node("a", on: server)
     try await node.tier.store([("k", [1], [])])
@@ -67,8 +92,8 @@ struct `A space of a server that has restarted` {
       lists.insert(try list())
       await later.connection.close()
     }
-    #expect(lists.count == 1)
-    #expect(lists.allSatisfy { $0.contains(":1-") })
+    #expect(lists.count == 4)
+    #expect(lists.allSatisfy { $0.contains(":1-") && $0.count { $0 == ":" } == 1 })
   }
 
   @Test func `many restarts leave tokens to give out`() async throws {
@@ -79,5 +104,195 @@ struct `A space of a server that has restarted` {
     for _ in 0..<8 { try await restart(server) }
     let last = try await node.lease("new").version.token
     #expect(last < TierScripts.largestNumber)
+  }
+
+  @Test func `restarts with one snapshot that lacks nothing begin no epoch`() async throws {
+    let server = try RedisServer()
+    let nodes = [try await Node("a", on: server), try await Node("b", on: server)]
+    try await nodes[0].tier.store([("k", [1], [])])
+    try Self.save(server)
+    let epoch = nodes[0].tier.epoch
+    for _ in 0..<4 {
+      try Self.restore(server, for: nodes.map(\.tier))
+      for node in nodes {
+        _ = try await node.tier.beat(acknowledging: nil, trust: .seconds(60))
+        #expect(try await node.entry("k")?.payload == [1])
+      }
+    }
+    #expect(nodes.map(\.tier.epoch) == [epoch, epoch])
+  }
+
+  @Test func `a restart that many processes find at the same time is noted once`() async throws {
+    let server = try RedisServer()
+    let nodes = [try await Node("a", on: server), try await Node("b", on: server)]
+    try await nodes[0].tier.store([("k", [1], [])])
+    let epoch = nodes[0].tier.epoch
+    try RedisShell.perform(["SCRIPT FLUSH"], on: server)
+    var checks = (0..<20).map { nodes[$0 % 2].tier.restartCheck }
+    func step(_ index: Int) async throws {
+      let replies = await nodes[1].connection.send(checks[index].commands).map { result in
+        (try? result.get()) ?? RESPValue.error(RedisError("NOSCRIPT No matching script.".utf8))
+      }
+      #expect(checks[index].answer(replies) == nil)
+    }
+    // Most of them look for the sign before the first one notes that it is missing.
+    for index in checks.indices.dropLast(5) { for _ in 0..<2 { try await step(index) } }
+    for index in checks.indices {
+      while !checks[index].commands.isEmpty { try await step(index) }
+      try await nodes[1].tier.remove(["none"])
+    }
+    let list = try RedisShell.reply("GET {s}:2:schemas", on: server)
+    #expect(list.count { $0 == ":" } == 1)
+    #expect(try await nodes[0].entry("k")?.payload == [1])
+    #expect(nodes[0].tier.epoch == epoch)
+  }
+
+  /// Some nodes over a server that restarts, each with the value that it has seen last.
+  private final class History {
+    private let server: RedisServer
+    private let tiers: [Tier]
+    private var random: Seeded
+    private var origin = 1
+    private var floor: [Int]
+    /// What has happened.
+    private(set) var log: [String] = []
+
+    init(of nodes: [Node], on server: RedisServer, seed: UInt64) throws {
+      self.server = server
+      try RedisShell.perform(["FLUSHALL", "SCRIPT FLUSH"], on: server)
+      random = Seeded(state: seed)
+      tiers = nodes.enumerated().map { index, node in
+        Tier(space: "s", schema: "1", node: "\(index)", connection: node.connection)
+      }
+      floor = nodes.map { _ in 0 }
+    }
+
+    /// Runs the server several times, with a loss after each run.
+    ///
+    /// - Returns: Whether a node was given an older value than before.
+    func isBroken() async throws -> Bool {
+      var isBroken = try await readsOlder(0)
+      try `A space of a server that has restarted`.save(server)
+      let runs = number(2...5)
+      for run in 0..<runs {
+        let count = number(1...6)
+        let save = number(0...count)
+        var reachable = tiers.indices.filter { _ in number(0...1) == 0 }
+        if run == runs - 1 || reachable.isEmpty { reachable.append(number(0...2)) }
+        for step in 0..<count {
+          if step == save, number(0...1) == 0 {
+            try `A space of a server that has restarted`.save(server)
+            log.append("SAVE")
+          }
+          isBroken = try await change(reachable[number(0...reachable.count - 1)]) || isBroken
+        }
+        try `A space of a server that has restarted`.restore(server, for: tiers)
+        log.append("RESTART")
+        let skipped = UInt64.random(in: TierScripts.skips, using: &random)
+        try await note(number(0...2), skipping: skipped)
+      }
+      let other = number(0...2)
+      for _ in 0..<20 { try await tiers[other].remove(["none"]) }
+      log.append("draw\(other)")
+      for index in tiers.indices { isBroken = try await readsOlder(index) || isBroken }
+      return isBroken
+    }
+
+    private func number(_ range: ClosedRange<Int>) -> Int { .random(in: range, using: &random) }
+
+    /// Notes a restart by one node, so that chance does not decide how many tokens are skipped.
+    private func note(_ index: Int, skipping skipped: UInt64) async throws {
+      let tier = tiers[index]
+      let (nonce, knowledge) = tier.knowledgeWithNonce
+      var check = RestartCheckState(
+        tier.names,
+        in: 0,
+        nonce: nonce,
+        knowledge: knowledge,
+        skipping: skipped
+      )
+      while !check.commands.isEmpty {
+        let replies = await tier.connection.send(check.commands).map { result in
+          (try? result.get()) ?? RESPValue.error(RedisError("NOSCRIPT No matching script.".utf8))
+        }
+        #expect(check.answer(replies) == nil)
+      }
+      log.append("note\(index)")
+    }
+
+    private func readsOlder(_ index: Int) async throws -> Bool {
+      let value = try await value(index)
+      log.append("get\(index)=\(value)")
+      defer { floor[index] = max(floor[index], value) }
+      return value < floor[index]
+    }
+
+    /// The value that a node gets, as a cache does: without a script, if that is possible.
+    private func value(_ index: Int) async throws -> Int {
+      var wish = Tier.Wish("k")
+      wish.tags = ["t"]
+      for _ in 0..<4 {
+        if let entry = try await tiers[index].read(for: [wish])[0].get() {
+          return Int(entry.payload[0])
+        }
+        switch try await tiers[index].look(for: [wish])[0].get() {
+        case .entry(let entry): return Int(entry.payload[0])
+        case .granted(let lease, _):
+          let value = origin
+          let fill = try await tiers[index].fill([UInt8(value)], under: lease, tags: ["t"])
+          if fill == .stored { return value }
+        // A lease of the history that was lost.
+        default: try await tiers[index].remove(["k"])
+        }
+      }
+      return origin
+    }
+
+    private func change(_ index: Int) async throws -> Bool {
+      let tier = tiers[index]
+      let kind = number(0...8)
+      if (2...5).contains(kind) || kind == 7 {
+        origin += 1
+        floor[index] = origin
+      }
+      switch kind {
+      case 0, 1: return try await readsOlder(index)
+      case 2, 3: try await tier.remove(["k"])
+      case 4: try await tier.remove(tags: ["t"])
+      case 5: try await tier.outdate(["k"])
+      case 6: _ = try await tier.beat(acknowledging: nil, trust: .seconds(1))
+      case 7:
+        if number(0...5) == 0 { try await tier.removeAll() } else { try await tier.remove(["k"]) }
+      default: for _ in 0..<number(1...9) { try await tier.remove(["none"]) }
+      }
+      log.append("\(kind) by \(index), now \(origin)")
+      return false
+    }
+  }
+
+  @Test
+  func `no node goes back to an older value, whatever was saved and lost, and who came first`()
+    async throws
+  {
+    let server = try RedisServer()
+    var nodes: [Node] = []
+    for number in 0..<3 { nodes.append(try await Node("\(number)", on: server)) }
+    for seed in 1...UInt64(60) {
+      let history = try History(of: nodes, on: server, seed: seed)
+      guard try await history.isBroken() else { continue }
+      Issue.record("\(seed): \(history.log)")
+      return
+    }
+  }
+}
+
+private struct Seeded: RandomNumberGenerator {
+  var state: UInt64
+
+  mutating func next() -> UInt64 {
+    state &+= 0x9E37_79B9_7F4A_7C15
+    var mixed = (state ^ (state >> 30)) &* 0xBF58_476D_1CE4_E5B9
+    mixed = (mixed ^ (mixed >> 27)) &* 0x94D0_49BB_1331_11EB
+    return mixed ^ (mixed >> 31)
   }
 }
