@@ -200,10 +200,7 @@ struct ServerConnector {
     }
   }
 
-  /// Sends commands together and waits for their replies, before any other command is sent.
-  ///
-  /// - Parameter commands: The commands, at least one.
-  /// - Returns: The reply to each command, in the same order.
+  /// Sends commands, at least one, together, and waits for the reply to each of them before any other command is sent.
   private func exchange(
     _ commands: [RedisCommand],
     on socket: RedisSocket,

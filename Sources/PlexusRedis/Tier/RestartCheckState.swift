@@ -80,7 +80,9 @@ struct RestartCheckState: Sendable {
     return nil
   }
 
-  /// Gives a run its signs and its name. Signs without a note are those of no run.
+  /// Gives a run its signs and its name.
+  ///
+  /// Signs without a note are those of no run.
   private mutating func note() {
     commands = (history.isEmpty ? [""] : ["", history]).map { history in
       RedisCommand("SCRIPT", ["LOAD", .text(sign(of: nonce, history))])
