@@ -151,8 +151,12 @@ final class EngineCore: Sendable {
           )
         }
       )
+      let debts =
+        known.first?.debts
+        ?? RemovalDebts(tier) { [weak self] in self?.tell($0, to: name, except: nil) }
       let space = RedisSpace(
         tier,
+        debts,
         nearLease: options.nearLease,
         tell: { [weak self] in self?.tell($0, to: name, except: names) },
         keeping: options.timeToKeep,
@@ -295,9 +299,14 @@ final class EngineCore: Sendable {
     return try result.get()
   }
 
+  /// The changes that have failed, of each space.
+  private var debts: [RemovalDebts] {
+    state.withLock { $0.spaces.values.compactMap(\.first) }.map(\.debts)
+  }
+
   /// The number of removals that have failed, and that are repeated.
   var owedRemovals: Int {
-    state.withLock { $0.all }.reduce(0) { $0 + $1.debts.withLock { $0.removalCount } }
+    debts.reduce(0) { $0 + $1.removalCount }
   }
 
   /// Repeats the changes that have failed, releases leases and registrations, and ends the connection.
@@ -310,12 +319,11 @@ final class EngineCore: Sendable {
     }
     heart?.cancel()
     await heart?.value
-    let failure = await withTaskGroup { group in
+    async let repetition = repeatChanges()
+    await withTaskGroup { group in
       for space in spaces { group.addTask { await space.leave() } }
-      var failure: (any Error)?
-      for await result in group { failure = failure ?? result }
-      return failure
     }
+    let failure = await repetition
     await events.close()
     // Their numbers stay in the status.
     await watch.withLock { $0 }?.close()
@@ -326,6 +334,25 @@ final class EngineCore: Sendable {
     for space in spaces { space.loseConnection() }
     update { $0.close() }
     if let failure { throw RedisEngineError.publicError(failure) }
+  }
+
+  /// Repeats the changes that have failed.
+  ///
+  /// - Returns: The error of one that has failed again.
+  private func repeatChanges() async -> (any Error)? {
+    await withTaskGroup { group in
+      for debts in debts {
+        group.addTask { () async -> (any Error)? in
+          do {
+            try await debts.repeatAll()
+            return nil
+          } catch {
+            return error
+          }
+        }
+      }
+      return await group.reduce(nil) { $0 ?? $1 }
+    }
   }
 
   // MARK: - Events
@@ -371,8 +398,8 @@ final class EngineCore: Sendable {
     }
   }
 
-  /// Tells the spaces with a name about a change that one of them has made over the connection of all.
-  private func tell(_ change: SharedCache.Change, to name: String, except names: TierNames) {
+  /// Tells the spaces with a name, except one, about a change that was made over the connection of all.
+  private func tell(_ change: SharedCache.Change, to name: String, except names: TierNames?) {
     for space in state.withLock({ $0.spaces[name] ?? [] }) where space.tier.names != names {
       space.hear(change)
     }

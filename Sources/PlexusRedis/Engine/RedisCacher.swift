@@ -328,7 +328,7 @@ final class RedisCacher<Value: Codable & Sendable>: SharedCacher {
   func outdate(_ keys: Set<String>) async throws {
     defer { space.share(.changed(keys)) }
     try await naming {
-      try await space.owing(keys.map { .outdated($0) }) { try await space.tier.outdate(keys) }
+      try await space.debts.owing(keys.map { .outdated($0) }) { try await space.tier.outdate(keys) }
     }
   }
 
@@ -341,14 +341,14 @@ final class RedisCacher<Value: Codable & Sendable>: SharedCacher {
     switch what {
     case .keys(let keys):
       defer { space.share(.changed(keys)) }
-      try await space.owing(keys.map { .key($0) }) { try await space.tier.remove(keys) }
+      try await space.debts.owing(keys.map { .key($0) }) { try await space.tier.remove(keys) }
     case .tags(let tags):
       defer { space.share(.tagged(tags)) }
-      try await space.owing(tags.map { .tag($0.name) }) {
+      try await space.debts.owing(tags.map { .tag($0.name) }) {
         try await space.tier.remove(tags: tags.map(\.name))
       }
     case .all:
-      let epoch = try await space.owing([.everything]) { try await removeEverything() }
+      let epoch = try await space.debts.owing([.everything]) { try await removeEverything() }
       if reach == .everywhere {
         try await space.waitForAcknowledgements(of: TierMark(epoch: epoch))
       }
@@ -371,8 +371,10 @@ final class RedisCacher<Value: Codable & Sendable>: SharedCacher {
     defer { space.share(.changed(Set(entries.keys))) }
     var parts: [UInt64?: [[Tier.Stored]]] = [:]
     var room: [UInt64?: Int] = [:]
-    var failures: [String: any Error] = [:]
-    for (key, entry) in entries {
+    // Otherwise, they would remove the values. Other values do not wait for it: none of these has its turn yet.
+    var failures = await space.debts.repeatChanges(of: entries.keys)
+      .mapValues { RedisEngineError.publicError($0) }
+    for (key, entry) in entries where failures[key] == nil {
       do {
         let payload = try payload(entry)
         let item = Tier.Stored(
@@ -415,7 +417,7 @@ final class RedisCacher<Value: Codable & Sendable>: SharedCacher {
   /// The number of bytes of values that are stored together.
   private static var storeSize: Int { 1 << 20 }
 
-  /// Stores values whose removals are settled by that.
+  /// Stores values.
   ///
   /// A large value that the server does not take replaces the entry of its key by none: that one is older.
   private func store(
@@ -432,18 +434,14 @@ final class RedisCacher<Value: Codable & Sendable>: SharedCacher {
     do {
       guard isLarge else {
         return try await core.gate.run(size) {
-          try await space.storing(items.map(\.key)) {
-            _ = try await space.tier.store(items, requiring: epoch)
-          }
+          _ = try await space.tier.store(items, requiring: epoch)
         }
       }
       try await core.largeGate.run(size) {
         let connection = try core.largeValueConnection()
         _ = try await space.tier.answers(on: connection)
-        try await space.storing([key]) {
-          try await space.following(key) {
-            ((), try await space.tier.store(items, requiring: epoch, on: connection))
-          }
+        try await space.following(key) {
+          ((), try await space.tier.store(items, requiring: epoch, on: connection))
         }
         space.take(key)
       }

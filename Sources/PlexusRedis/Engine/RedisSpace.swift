@@ -32,9 +32,8 @@ final class RedisSpace: Sendable {
 
   let tier: Tier
   let trust: NearTrust
-  /// The changes that have failed.
-  let debts = Locked(RemovalDebtsState())
-  let payment = Locked<Payment?>(nil)
+  /// The changes that have failed, which the schemas of the space share.
+  let debts: RemovalDebts
   let acknowledgements = Bell()
   let leases: LeaseRenewal
   /// The number of heartbeats in a row with a changed mark after which there is a pause.
@@ -55,12 +54,14 @@ final class RedisSpace: Sendable {
 
   init(
     _ tier: Tier,
+    _ debts: RemovalDebts,
     nearLease: Duration,
     tell: @escaping @Sendable (SharedCache.Change) -> Void,
     keeping timeToKeep: Duration = .zero,
     hurry: @escaping @Sendable () -> Void
   ) {
     self.tier = tier
+    self.debts = debts
     leases = LeaseRenewal(tier, lasting: tier.leaseTime)
     self.nearLease = nearLease
     self.tell = tell
@@ -172,7 +173,7 @@ final class RedisSpace: Sendable {
   /// Sends a heartbeat to the server, extends the trust by its answer, and renews the leases.
   func beat() async throws {
     let isSettled = try await exchangeMarks()
-    if isSettled { await repayDebts() }
+    if isSettled { await debts.repeatAfterHeartbeat() }
     try await leases.renew()
     guard !isSettled else { return try await sweep() }
     // Other nodes clear all the time, or the server gives answers of another one.
@@ -189,20 +190,14 @@ final class RedisSpace: Sendable {
     for _ in 0..<Self.roundLimit {
       let acknowledged = state.withLock { $0.acknowledged }
       let (sent, time) = (trust.now, ContinuousClock.now)
-      let revision = debts.withLock { $0.lastRevision }
+      let revision = debts.lastRevision
       let beat = try await tier.beat(acknowledging: acknowledged, trust: longestTrust)
       state.withLock { state in
         state.hearing.beat = max(state.hearing.beat ?? time, time)
         state.registrations.note(loss: beat.loss, longestTrust: beat.longestTrust, at: .now)
       }
       let mark = beat.mark
-      debts.withLock { debts in
-        debts.note(
-          epoch: mark.epoch.counter,
-          asOf: revision,
-          settles: tier.replicas == nil
-        )
-      }
+      debts.note(epoch: mark.epoch.counter, asOf: revision)
       if let acknowledged, !mark.isNewer(than: acknowledged) {
         trust.extend(until: sent.advanced(by: nearLease * 9 / 10))
         return true
@@ -252,20 +247,11 @@ final class RedisSpace: Sendable {
     return report.remaining
   }
 
-  /// Repeats the changes that have failed, ends the trust, and releases the leases and the registration.
-  ///
-  /// - Returns: The error of a change that has failed again.
-  func leave() async -> (any Error)? {
+  /// Ends the trust, and releases the leases and the registration.
+  func leave() async {
     trust.end()
-    var failure: (any Error)?
-    do {
-      try await payDebts()
-    } catch {
-      failure = error
-    }
     await leases.releaseAll()
     try? await tier.leave()
-    return failure
   }
 
   // MARK: - Large values

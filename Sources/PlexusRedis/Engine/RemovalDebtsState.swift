@@ -23,8 +23,6 @@ struct RemovalDebtsState: Sendable {
   private(set) var lastRevision: UInt64 = 0
   /// The changes that are being repeated.
   private var paid: Set<Subject> = []
-  /// The keys whose values are being stored, and how often.
-  private var stored: [String: Int] = [:]
 
   /// The number of removals.
   var removalCount: Int {
@@ -41,33 +39,18 @@ struct RemovalDebtsState: Sendable {
     debts = [.everything: Debt(revision: lastRevision)]
   }
 
-  /// Begins to store values, unless changes of their keys are being repeated.
-  ///
-  /// - Returns: The last revision, if it has begun.
-  mutating func beginStoring(_ keys: [String]) -> UInt64? {
-    if !paid.isEmpty,
-      keys.contains(where: { paid.contains(.key($0)) || paid.contains(.outdated($0)) })
-    {
-      return nil
-    }
-    for key in keys { stored[key, default: 0] += 1 }
-    return lastRevision
+  /// Whether a change is owed or is being repeated.
+  var isPending: Bool { !debts.isEmpty || !paid.isEmpty }
+
+  /// Returns whether a change of a key is owed, or is being repeated although another one has settled it.
+  func isPending(_ key: String) -> Bool {
+    isPending
+      && [Subject.key(key), .outdated(key)].contains { debts[$0] != nil || paid.contains($0) }
   }
 
-  mutating func endStoring(_ keys: [String]) {
-    for key in keys {
-      if let count = stored[key] { stored[key] = count > 1 ? count - 1 : nil }
-    }
-  }
-
-  /// Begins to repeat the changes, except of keys whose values are being stored.
+  /// Begins to repeat the changes.
   mutating func beginPayment() -> [Subject] {
-    paid = Set(debts.keys).filter { subject in
-      switch subject {
-      case .key(let key), .outdated(let key): stored[key] == nil
-      case .tag, .everything: true
-      }
-    }
+    paid = Set(debts.keys)
     return Array(paid)
   }
 

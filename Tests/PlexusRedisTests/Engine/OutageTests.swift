@@ -188,6 +188,213 @@ struct `Caches during an outage of a Redis server` {
     try await b.close()
   }
 
+  /// Lets the removal of a key fail; later ones succeed.
+  private func failRemoval(
+    of keys: Set<String>,
+    by node: CacheNode,
+    on server: RedisServer
+  ) async throws {
+    try allowRemovals(false, on: server)
+    await #expect(throws: (any Error).self) {
+      try await node.cacher.remove(.keys(keys), reach: .shared)
+    }
+    try allowRemovals(true, on: server)
+  }
+
+  @Test func `the engine pays what it owes although a value of the key is being stored`()
+    async throws
+  {
+    let server = try RedisServer()
+    let proxy = try RedisProxy(server)
+    let other = try await CacheNode(server.address) { _ in "2" }
+    let node = try await CacheNode(proxy.address) { _ in "1" }
+    #expect(try await node.map.request("k") == "1")
+    try await failRemoval(of: ["values/k"], by: node, on: server)
+    proxy.hold(before: "LARGE")
+    let large = CacheEntry(value: String(repeating: "LARGE", count: 40_000), storedAt: .zero)
+    let storing = Task { try await node.cacher.store(["values/k": large]) }
+    await Failover.poll { proxy.isHeld }
+    try await node.close()
+    #expect(try await other.cacher.entry(forKey: "values/k") == nil)
+    _ = await storing.result
+    try await other.close()
+  }
+
+  @Test(arguments: [1, 300])
+  func `the engine pays although a repetition in progress fails`(count: Int) async throws {
+    let server = try RedisServer()
+    let proxy = try RedisProxy(server)
+    let node = try await CacheNode(proxy.address) {
+      $0.nearLease = .milliseconds(400)
+    } fetch: {
+      _ in
+      "1"
+    }
+    let keys = (0..<count).map { "values/\($0)." }
+    let entry = CacheEntry(value: "old", storedAt: .zero)
+    try await node.cacher.store(Dictionary(uniqueKeysWithValues: keys.map { ($0, entry) }))
+    try allowRemovals(false, on: server)
+    await #expect(throws: (any Error).self) {
+      try await node.cacher.remove(.keys(Set(keys)), reach: .shared)
+    }
+    // A heartbeat that repeats the removals.
+    proxy.hold(before: "values/0.")
+    await Failover.poll { proxy.isHeld }
+    let failed = try refusedRemovals(on: server)
+    let closing = Task { try await node.close() }
+    try pass(0.2, on: server)
+    // It fails, which the engine does not hear of before later ones would succeed.
+    proxy.holdReplies()
+    proxy.releaseHeld()
+    await Failover.poll { (try? refusedRemovals(on: server)) != failed }
+    try allowRemovals(true, on: server)
+    proxy.resume()
+    try await closing.value
+    #expect(try RedisShell.reply("EXISTS {values}:2:e:1:values/0.", on: server).hasPrefix(":0"))
+  }
+
+  /// Returns how often removals were refused, as the server says.
+  private func refusedRemovals(on server: RedisServer) throws -> Substring? {
+    try RedisShell.reply("INFO commandstats", on: server).split(separator: "\r\n")
+      .first { $0.hasPrefix("cmdstat_del:") }?.split(separator: ",")
+      .first { $0.hasPrefix("rejected") }
+  }
+
+  @Test func `a value that is not stored, because it is from before a clear, settles no removal`()
+    async throws
+  {
+    let server = try RedisServer()
+    let node = try await CacheNode(server.address) { _ in "1" }
+    #expect(try await node.map.request("k") == "1")
+    try await failRemoval(of: ["values/k"], by: node, on: server)
+    var entry = CacheEntry(value: "older", storedAt: .zero)
+    entry.generation = CacheGeneration(epoch: 1, number: 0)
+    try await node.cacher.store(["values/k": entry])
+    #expect(node.engine.status.owedRemovals == 0)
+    #expect(try await node.cacher.entry(forKey: "values/k") == nil)
+    try await node.close()
+  }
+
+  @Test func `a value is not stored if a failed removal of its key fails again`() async throws {
+    let server = try RedisServer()
+    let node = try await CacheNode(server.address) { _ in "1" }
+    #expect(try await node.map.request("k") == "1")
+    try await failRemoval(of: ["values/k"], by: node, on: server)
+    try allowRemovals(false, on: server)
+    let entry = CacheEntry(value: "stored", storedAt: .zero)
+    let error = await #expect(throws: CacherError.self) {
+      try await node.cacher.store(["values/k": entry])
+    }
+    #expect(error.map { Array($0.failures.keys) } == ["values/k"])
+    #expect(node.engine.status.owedRemovals == 1)
+    try allowRemovals(true, on: server)
+    try await node.cacher.store(["values/k": entry])
+    #expect(node.engine.status.owedRemovals == 0)
+    try await node.close()
+  }
+
+  // MARK: - Schemas
+
+  @Test func `a failed removal removes the entries of other schemas although a value is stored`()
+    async throws
+  {
+    let server = try RedisServer()
+    let node = try await CacheNode(server.address) { _ in "1" }
+    let second = node.engine.cacher(String.self, space: "values", schema: "2")
+    let entry = CacheEntry(value: "stored", storedAt: .zero)
+    for cacher in [node.cacher, second] { try await cacher.store(["values/k": entry]) }
+    try await failRemoval(of: ["values/k"], by: node, on: server)
+    try await node.cacher.store(["values/k": entry])
+    #expect(node.engine.status.owedRemovals == 0)
+    // Not even as a fallback.
+    #expect(try RedisShell.reply("EXISTS {values}:2:e:2:values/k", on: server).hasPrefix(":0"))
+    #expect(try await node.cacher.entry(forKey: "values/k")?.value == "stored")
+    try await node.close()
+  }
+
+  @Test func `a value stays that another schema of the process has stored after a failed removal`()
+    async throws
+  {
+    let server = try RedisServer()
+    let node = try await CacheNode(server.address) { _ in "1" }
+    let second = node.engine.cacher(String.self, space: "values", schema: "2")
+    try await failRemoval(of: ["values/k"], by: node, on: server)
+    try await second.store(["values/k": CacheEntry(value: "stored", storedAt: .zero)])
+    // Nothing is left to repeat.
+    #expect(node.engine.status.owedRemovals == 0)
+    try await node.close()
+    let other = try await CacheNode(server.address) { _ in "1" }
+    let reader = other.engine.cacher(String.self, space: "values", schema: "2")
+    #expect(try await reader.entry(forKey: "values/k")?.value == "stored")
+    try await other.close()
+  }
+
+  @Test(arguments: ["key", "tag"])
+  func `other schemas of the process hear of a repeated removal`(subject: String) async throws {
+    let server = try RedisServer()
+    let origin = Guarded("1")
+    let node = try await CacheNode(server.address) {
+      $0.nearLease = .milliseconds(400)
+    } fetch: { _ in
+      origin.withLock { $0 }
+    }
+    let second = MultiplexerMap(
+      id: "values",
+      cacher: node.engine.cacher(String.self, space: "values", schema: "2"),
+      tagging: { (key: String) in [CacheTag(key)] },
+      onKeyFetch: { _ in origin.withLock { $0 } }
+    )
+    #expect(try await second.request("k") == "1")
+    try allowRemovals(false, on: server)
+    await #expect(throws: (any Error).self) {
+      try await node.cacher.remove(
+        subject == "key" ? .keys(["values/k"]) : .tags(["k"]),
+        reach: .shared
+      )
+    }
+    origin.withLock { $0 = "2" }
+    // A copy of the entry that the failed removal has left.
+    #expect(try await second.request("k") == "1")
+    try allowRemovals(true, on: server)
+    while try await second.request("k") == "1" {}
+    #expect(node.engine.status.owedRemovals == 0)
+    try await node.close()
+  }
+
+  // MARK: - Stored values
+
+  @Test func `large values of other spaces do not wait for the repetition before a large one`()
+    async throws
+  {
+    let server = try RedisServer()
+    let proxy = try RedisProxy(server)
+    let node = try await CacheNode(proxy.address) {
+      $0.nearLease = .milliseconds(400)
+    } fetch: {
+      _ in
+      "1"
+    }
+    let second = node.engine.cacher(String.self, space: "second", schema: "1")
+    let large = CacheEntry(value: String(repeating: "x", count: 200_000), storedAt: .zero)
+    try await second.store(["first": large])
+    try allowRemovals(false, on: server)
+    await #expect(throws: (any Error).self) {
+      try await node.cacher.remove(.keys(["values/k"]), reach: .shared)
+    }
+    proxy.hold(before: "values/k")
+    await Failover.poll { proxy.isHeld }
+    try allowRemovals(true, on: server)
+    async let waiting: Void = node.cacher.store(["values/k": large])
+    try pass(0.2, on: server)
+    async let storing: Void = second.store(["k": large])
+    await Failover.poll {
+      (try? RedisShell.reply("EXISTS {second}:2:e:1:k", on: server))?.hasPrefix(":1") == true
+    }
+    proxy.resume()
+    _ = try await (waiting, storing)
+    try await node.close()
+  }
+
   @Test func `a value that is stored after a failed removal stays`() async throws {
     let server = try RedisServer()
     let a = try await CacheNode(server.address) {

@@ -58,27 +58,18 @@ import Testing
     #expect(Array(debts.debts.keys) == [.key("later")])
   }
 
-  @Test mutating func `are not repeated while a value of their key is stored`() {
-    debts.owe([.key("a"), .outdated("b"), .key("c"), .tag("t")])
-    #expect(debts.beginStoring(["a", "b"]) != nil)
-    #expect(debts.beginStoring(["a"]) != nil)
-    #expect(Set(debts.beginPayment()) == [.key("c"), .tag("t")])
-    debts.endPayment()
-    debts.endStoring(["a", "b"])
-    #expect(Set(debts.beginPayment()) == [.outdated("b"), .key("c"), .tag("t")])
-    debts.endPayment()
-    debts.endStoring(["a"])
-    #expect(debts.beginPayment().count == 4)
-  }
-
-  @Test mutating func `let values of their keys wait while they are repeated`() {
+  @Test mutating func `are pending while they are owed, or are repeated although they are settled`()
+  {
+    func pending() -> [String] { ["a", "b", "t"].filter { debts.isPending($0) } }
     debts.owe([.key("a"), .outdated("b"), .tag("t")])
-    _ = debts.beginPayment()
-    var begun = [["a"], ["x", "b"], ["t"]].map { debts.beginStoring($0) != nil }
-    #expect(begun == [false, false, true])
+    #expect(pending() == ["a", "b"])
+    #expect(Set(debts.beginPayment()) == [.key("a"), .outdated("b"), .tag("t")])
+    debts.settleAll(upTo: debts.lastRevision)
+    #expect(pending() == ["a", "b"])
+    #expect(debts.isPending)
     debts.endPayment()
-    begun = [["a"], ["x", "b"]].map { debts.beginStoring($0) != nil }
-    #expect(begun == [true, true])
+    #expect(pending().isEmpty)
+    #expect(!debts.isPending)
   }
 
   @Test mutating func `do not count refreshes`() {

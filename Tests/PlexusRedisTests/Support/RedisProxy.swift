@@ -223,6 +223,9 @@ final class RedisProxy: Sendable {
   /// Whether a connection is held before a text.
   var isHeld: Bool { shared.state.withLock { $0.isHeld } }
 
+  /// Passes on what was held before a text.
+  func releaseHeld() { shared.update { $0.isHeld = false } }
+
   /// Passes on what was held back.
   func resume() {
     shared.update { state in
