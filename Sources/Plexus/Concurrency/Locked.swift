@@ -15,7 +15,8 @@ public import Android
 
 /// A value protected by a mutex.
 ///
-/// No user code runs inside ``withLock(_:)``: no closure, no resumption and no `deinit` of a stored value.
+/// No user code runs inside ``withLock(_:)``: no closure, no resumption and no `deinit` of a stored value. Only `==`
+/// of keys does, where a table needs it.
 /// Values to release and closures to call are returned from the body and handled after it.
 @usableFromInline
 @safe

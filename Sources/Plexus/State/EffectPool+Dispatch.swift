@@ -4,8 +4,8 @@ extension EffectPool {
   /// A dispatched action with its effects, and the actions that these dispatch.
   @usableFromInline
   final class Dispatch: Sendable {
-    /// The flight of the caller, with which its effects continue, so that an effect that waits for itself fails instead
-    /// of deadlocking.
+    /// The work that the caller belongs to, with which its effects continue, so that an effect that waits for itself
+    /// fails instead of deadlocking.
     let flight = WaitScope.current
 
     private let running = Atomic<Int>(1)

@@ -1,8 +1,8 @@
-// @unchecked Sendable because every field belongs to the thread that drains the queue of the store that the
-// selector is part of. That needs no run-time check for exclusive access either. The casts restore the type of
-// hubs that were inserted as hubs of that type.
+// @unchecked Sendable because every field belongs to the thread that drains the queue of the store or
+// consumer that the selector is part of. That needs no run-time check for exclusive access either. The casts restore the
+// type of hubs that were inserted as hubs of that type.
 
-/// A selector of a store, as far as it does not depend on the types of state and value.
+/// A selector of a store or of a consumer, as far as it does not depend on the types of state and value.
 @usableFromInline
 class SelectorEntryBase: @unchecked Sendable {
   /// The number with which it is removed from the table of selectors.
@@ -29,7 +29,7 @@ class SelectorEntryBase: @unchecked Sendable {
   }
 }
 
-/// A selector of a store: the value for the newest state, and the subscribers to its changes.
+/// A selector of a store or of a consumer: the value for the newest state, and the subscribers to its changes.
 @usableFromInline
 @safe
 final class SelectorEntry<Value: Sendable>: SelectorEntryBase, @unchecked Sendable {

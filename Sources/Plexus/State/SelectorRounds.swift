@@ -1,6 +1,6 @@
 internal import Synchronization
 
-/// The rounds in which a source evaluates selectors for a state that it has just published.
+/// The rounds in which a source evaluates selectors for a state that it publishes.
 ///
 /// A value that was evaluated before a round is outdated while that runs. Only one thread at a time
 /// begins and ends rounds.

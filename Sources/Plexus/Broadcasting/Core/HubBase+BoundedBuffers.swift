@@ -56,7 +56,7 @@ extension HubBase {
     ///
     /// - Parameters:
     ///   - element: The element that was sent.
-    ///   - sender: The sender, or 0.
+    ///   - sender: The sender, or the number that ``SubscriberLimits`` compares; 0 for none.
     ///   - delivery: Receives the work that is to be done without the lock.
     @inlinable
     func append(

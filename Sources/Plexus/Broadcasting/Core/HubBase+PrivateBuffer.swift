@@ -60,7 +60,7 @@ extension HubBase {
     ///
     /// - Parameters:
     ///   - element: The element that was sent.
-    ///   - sender: The sender, or 0.
+    ///   - sender: The sender, or the number that ``SubscriberLimits`` compares; 0 for none.
     ///   - delivery: Receives the dropped element and the parked reader.
     @inlinable
     func deliver(

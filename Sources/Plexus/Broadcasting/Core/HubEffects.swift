@@ -6,9 +6,9 @@
 /// which needs no allocation.
 @usableFromInline
 struct HubEffects: Sendable {
-  /// The first parked task to resume, unless there are others.
+  /// A parked task to resume; further ones are in ``woken``.
   @usableFromInline var first: Waiter.ParkedTask?
-  /// The parked tasks to resume.
+  /// The parked tasks to resume, apart from ``first``.
   @usableFromInline var woken: ContiguousArray<Waiter.ParkedTask> = []
   /// The first object to release, mostly a chunk of a log or an element.
   @usableFromInline var released: (any AnyObject & Sendable)?
@@ -47,14 +47,14 @@ struct HubEffects: Sendable {
     self.more = more
   }
 
-  /// Resumes a task.
+  /// Adds a task to resume.
   @inlinable
   mutating func wake(_ task: Waiter.ParkedTask?) {
     guard let task else { return }
     if first == nil, woken.isEmpty { first = task } else { woken.append(task) }
   }
 
-  /// Resumes tasks.
+  /// Adds tasks to resume.
   @inlinable
   mutating func wake(_ tasks: ContiguousArray<Waiter.ParkedTask>) {
     if woken.isEmpty { woken = tasks } else { woken += tasks }

@@ -1,6 +1,6 @@
-// @unchecked Sendable: required for subclasses of `HandlerQueue.Report` and of `WaitNode`, whose state
-// is immutable. `outcome` is set once, by the thread that has
-// ended the post, before `stage` says so. `waiting` is set before `stage` says so, and then taken once, by that thread.
+// @unchecked Sendable: required for subclasses of `HandlerQueue.Report` and of `WaitNode`. The state of `Node` is
+// immutable. `outcome` is set once, by the thread that has ended the post, before `stage` says so. `waiting` is set
+// before `stage` says so, and then taken once, by that thread.
 
 internal import Synchronization
 
@@ -50,7 +50,7 @@ extension EventChannel {
       outstanding.store(1, ordering: .relaxed)
     }
 
-    /// Adds the part of a queue, which does not end before; called under the lock of the channel.
+    /// Adds the part of a queue, which cannot end before the lock is released; called under the lock of the channel.
     override func addPart() {
       outstanding.add(1, ordering: .relaxed)
     }

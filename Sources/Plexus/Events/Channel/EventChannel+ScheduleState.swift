@@ -24,7 +24,7 @@ extension EventChannel {
 
     /// The next step.
     enum Step: Sendable {
-      /// Deliver an event to one subscriber and report the result with ``finish(_:as:)``.
+      /// Deliver an event to one subscriber and report the result with ``finish(_:as:isRevocable:)``.
       case offer(Offer)
       /// Deliver an event to every subscriber that had not passed the post when it was added.
       case fanOut(Element, post: Int)

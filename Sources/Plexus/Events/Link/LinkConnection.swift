@@ -1,4 +1,5 @@
-/// The receiving side of a connection between a bus or messenger and a topic.
+/// A connection between a bus or messenger and a topic: it receives events, and knows their origin when others are
+/// published.
 ///
 /// One task reads the deliveries and handles them one after another. It holds neither the bus nor the messenger.
 final class LinkConnection: Sendable {

@@ -110,7 +110,6 @@ extension EntryState {
     refreshAhead: Nanoseconds = 0,
     mayWait: Bool = true
   ) -> Decision {
-    // Subtracted from the deadline, because the sum with the present time could overflow.
     let isExpiring =
       mayWait && refreshAhead > 0 && now >= deadline.subtractingSaturating(refreshAhead)
     let details: Details

@@ -109,7 +109,7 @@ struct Shard<Key: Hashable & Sendable, Value: Sendable>: Sendable {
 
   /// Returns the index of a key and counts a hit, if its value is fresh.
   ///
-  /// A value that has to be renewed before its deadline is left to ``KeyedCache/admit(_:hash:ticket:_:_:)``.
+  /// A value that has to be renewed before its deadline is left to ``KeyedCache/admit(_:hash:_:_:)``.
   @inlinable
   mutating func hitIndex(
     _ key: Key,

@@ -1,4 +1,5 @@
-/// The keys of a shared cache whose changes are still to be sent to the engine, or whose values are newer here.
+/// The keys and tags of a shared cache whose changes are still to be sent to the engine, and the keys whose values are
+/// newer here.
 struct SharedDebtsState: Sendable {
   /// The number of keys that are recorded one by one as being ahead of the engine.
   static var limit: Int { 65_536 }
