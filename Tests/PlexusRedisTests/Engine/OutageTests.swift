@@ -253,6 +253,23 @@ struct `Caches during an outage of a Redis server` {
     #expect(try RedisShell.reply("EXISTS {values}:2:e:1:values/0.", on: server).hasPrefix(":0"))
   }
 
+  @Test func `a repetition ends with the first part that the server refuses as a whole`()
+    async throws
+  {
+    let server = try RedisServer()
+    let node = try await CacheNode(server.address) { _ in "1" }
+    try allowRemovals(false, on: server)
+    let keys = Set((0..<2_000).map { "values/\($0)" })
+    await #expect(throws: (any Error).self) {
+      try await node.cacher.remove(.keys(keys), reach: .shared)
+    }
+    await #expect(throws: (any Error).self) { try await node.close() }
+    // Of each repetition, 128 of the 250 scripts were run.
+    let refusals = try #require(try refusedRemovals(on: server)?.dropFirst("rejected_calls=".count))
+    #expect((try #require(Int(refusals)) - 250) % 128 == 0)
+    #expect(node.engine.status.owedRemovals == keys.count)
+  }
+
   /// Returns how often removals were refused, as the server says.
   private func refusedRemovals(on server: RedisServer) throws -> Substring? {
     try RedisShell.reply("INFO commandstats", on: server).split(separator: "\r\n")
