@@ -7,7 +7,7 @@ import Testing
   @Test(arguments: 0..<5)
   func `keep their order, and one is by itself`(count: Int) {
     let flights = (0..<count).map { _ in Flight() }
-    var list = Effects.FlightList()
+    var list = CacheEffects.FlightList()
     for flight in flights { list.append(flight) }
     #expect(list.isEmpty == (count == 0))
     #expect((list.only != nil) == (count == 1))

@@ -49,7 +49,7 @@ import Testing
 
   @Test func `lets no older copy take the place of a value that was given up`() {
     var pendingWrites = PendingWrites<Int, Int>(isReadFirst: true, isBounded: true)
-    var effects = Effects(tellsEvents: false)
+    var effects = CacheEffects(tellsEvents: false)
     for key in 0..<3 {
       pendingWrites.noteValue(key, hash: UInt64(key), name: "\(key)", isNewest: true, &effects)
       pendingWrites.depart(key, hash: UInt64(key), ValueOutcome(key), limit: 2, &effects)
@@ -63,7 +63,7 @@ import Testing
 
   @Test func `removes everything if too many removals fail`() {
     var pendingWrites = PendingWrites<Int, Int>(isReadFirst: true, isBounded: true)
-    var effects = Effects(tellsEvents: false)
+    var effects = CacheEffects(tellsEvents: false)
     for key in 0..<100_000 {
       pendingWrites.remove(key, hash: UInt64(key), name: "\(key)", &effects)
       #expect(pendingWrites.removals.count <= 1024)
@@ -138,7 +138,7 @@ private struct World: ModelWorld {
   /// - Returns: Whether it is possible now.
   mutating func apply(_ event: Event) -> Bool {
     history.append(event)
-    var effects = Effects(tellsEvents: false)
+    var effects = CacheEffects(tellsEvents: false)
     switch event {
     case .store, .tooEarly: noteValue(isNewest: event == .store, &effects)
     case .forget:
@@ -194,7 +194,7 @@ private struct World: ModelWorld {
     ValueOutcome(value)
   }
 
-  private mutating func noteValue(isNewest: Bool, _ effects: inout Effects) {
+  private mutating func noteValue(isNewest: Bool, _ effects: inout CacheEffects) {
     last += 1
     memory = last
     isWritten = false
@@ -237,7 +237,7 @@ private struct World: ModelWorld {
     return true
   }
 
-  private mutating func end(_ writing: Writing, fails: Bool, _ effects: inout Effects) {
+  private mutating func end(_ writing: Writing, fails: Bool, _ effects: inout CacheEffects) {
     self.writing = nil
     if fails {
       guard writing.isDeparture else { return }
