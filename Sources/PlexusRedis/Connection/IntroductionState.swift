@@ -15,7 +15,7 @@ struct IntroductionState: Sendable {
   private var commands: ArraySlice<RedisCommand>
   /// The checks that follow, and have not ended.
   private var checks: [RestartCheckState]
-  /// Whether the server's history of replication is asked for together with the first commands of the checks.
+  /// Whether the first commands of the checks go together with the question about the server's history of replication.
   private var asksForHistory: Bool
   /// The name of the server's history of replication; nothing if it is not known.
   private(set) var history = ""

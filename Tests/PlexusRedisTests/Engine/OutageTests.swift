@@ -243,7 +243,7 @@ struct `Caches during an outage of a Redis server` {
     let failed = try refusedRemovals(on: server)
     let closing = Task { try await node.close() }
     try pass(0.2, on: server)
-    // It fails, which the engine does not hear of before later ones would succeed.
+    // It fails, and the engine hears of that only when later ones would succeed.
     proxy.holdReplies()
     proxy.releaseHeld()
     await Failover.poll { (try? refusedRemovals(on: server)) != failed }

@@ -76,7 +76,7 @@ struct `A space of a server that has restarted` {
     #expect(node.tier.epoch == epoch)
   }
 
-  @Test func `restarts without a change in between are told apart, and are noted as one`()
+  @Test func `restarts without a change in between have names of their own, and one range`()
     async throws
   {
     let server = try RedisServer()
@@ -155,7 +155,7 @@ struct `A space of a server that has restarted` {
     private var random: Seeded
     private var origin = 1
     private var floor: [Int]
-    /// What has happened.
+    /// The events so far.
     private(set) var log: [String] = []
 
     init(of nodes: [Node], on server: RedisServer, seed: UInt64) throws {

@@ -69,7 +69,7 @@ extension Flight {
     return outcome
   }
 
-  /// Removes a caller, unless there is an outcome. With the last one the flight has none.
+  /// Removes a caller, unless there is an outcome; without callers the flight gets none.
   ///
   /// - Returns: The departure of the caller. If it was the last one, the load has to be cancelled with no lock held.
   @usableFromInline
