@@ -159,7 +159,7 @@ struct `The life of an origin` {
           group.addTask {
             // The request can be served, reset or refused.
             guard let client = try? await RawClient(port: origin.port) else { return }
-            while (try? await client.exchange("/hello")) != nil {}
+            while (try? await client.exchange("/hello")) != nil { await Task.detached {}.value }
           }
         }
         await origin.requests(round * 10, for: "/hello")

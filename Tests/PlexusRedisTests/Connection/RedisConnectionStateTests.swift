@@ -179,7 +179,9 @@ struct `A connection to Redis` {
     let writer = try RedisConnection(RedisConnection.Settings(server.address)) { _ in }
     #expect(try await reader.send(RedisCommand("GET", ["k"])) == .null)
     _ = try await reader.send(RedisCommand("PING"))
-    while (try? await writer.send(RedisCommand("SET", ["k", "v"]))) == nil {}
+    while (try? await writer.send(RedisCommand("SET", ["k", "v"]))) == nil {
+      await Task.detached {}.value
+    }
     let push = RESPValue.push([
       .string(Array("invalidate".utf8)), .array([.string(Array("k".utf8))]),
     ])
@@ -229,7 +231,7 @@ struct `A connection to Redis` {
     await connections(1)
     // Blocks until it is killed.
     let waiting = Task { try await connection.send(RedisCommand("BLPOP", ["nothing", 0])) }
-    while try await clients(blockedAt: server) == 0 {}
+    while try await clients(blockedAt: server) == 0 { await Task.detached {}.value }
     server.kill()
     let error = await #expect(throws: RedisConnectionError.self) { try await waiting.value }
     #expect(error?.mayHaveTakenEffect == true)
@@ -309,7 +311,7 @@ struct `A connection to Redis` {
     await connections(1)
     let blocked = Task { try await connection.send(RedisCommand("BLPOP", ["list", 0])) }
     let next = Task { try await connection.send(RedisCommand("PING")) }
-    while try await clients(blockedAt: server) == 0 {}
+    while try await clients(blockedAt: server) == 0 { await Task.detached {}.value }
     blocked.cancel()
     await #expect(throws: CancellationError.self) { try await blocked.value }
     let pusher = try connect(to: server.address)
@@ -355,7 +357,7 @@ struct `A connection to Redis` {
     let waiting = Task { [connection] in
       try await connection?.send(RedisCommand("BLPOP", ["nothing", 0]))
     }
-    while try await clients(blockedAt: server) == 0 {}
+    while try await clients(blockedAt: server) == 0 { await Task.detached {}.value }
     await connection?.close()
     await #expect(throws: RedisConnectionError.self) { try await waiting.value }
     await #expect(throws: RedisConnectionError.closed) {

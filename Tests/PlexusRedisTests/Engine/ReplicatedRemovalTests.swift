@@ -34,7 +34,9 @@ struct `A removal that replicas have to acknowledge` {
     let engine = try RedisEngine(server.address, options: options)
     try await engine.connect(within: .seconds(60))
     let cacher = engine.cacher(String.self, space: "values", schema: "1")
-    while (try? await cacher.entry(forKey: "k")) == nil, engine.status.registeredNodes == nil {}
+    while (try? await cacher.entry(forKey: "k")) == nil, engine.status.registeredNodes == nil {
+      await Task.detached {}.value
+    }
     await #expect(throws: RedisEngineError.self) { try await cacher.remove(.all, reach: .shared) }
     let first = try epoch(server)
     // Each repetition waits for the replicas.

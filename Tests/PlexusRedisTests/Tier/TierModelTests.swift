@@ -240,8 +240,8 @@ struct `A space of the shared tier` {
     }
     #expect(b.tier.readers.withLock { $0.waiting.isEmpty })
     server.resume()
-    while (try? await b.read("k")) == nil {}
-    while (try? await b.tier.read(Tier.Wish("k"))) == nil {}
+    while (try? await b.read("k")) == nil { await Task.detached {}.value }
+    while (try? await b.tier.read(Tier.Wish("k"))) == nil { await Task.detached {}.value }
   }
 
   @Test func `only a valid entry is read without a script`() async throws {

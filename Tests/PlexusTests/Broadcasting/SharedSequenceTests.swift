@@ -413,7 +413,7 @@ import Testing
       await log.first(1)
       source.send(round)
       // The newest element of the previous round is replayed.
-      while await subscription.first(1) != [round] {}
+      while await subscription.first(1) != [round] { await Task.detached {}.value }
     }
     await clock.sleepers(1)
     clock.advance(by: .seconds(4))
