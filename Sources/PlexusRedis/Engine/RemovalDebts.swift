@@ -61,15 +61,20 @@ final class RemovalDebts: Sendable {
       return result
     } catch {
       let errors = (error as? TierFailures)?.errors
-      let hasFailed = { (subject: RemovalDebtsState.Subject) in
+      let failure = { (subject: RemovalDebtsState.Subject) -> (any Error)? in
         switch subject {
-        case .key(let key), .outdated(let key): errors.map { $0[key] != nil } ?? true
-        case .tag, .everything: true
+        case .key(let key), .outdated(let key): errors.map { $0[key] } ?? error
+        case .tag, .everything: error
         }
       }
+      let failed = subjects.filter { failure($0) != nil }
+      let executed = failed.filter { subject in
+        if case TierError.notReplicated? = failure(subject) as? TierError { true } else { false }
+      }
       state.withLock { state in
-        state.debts.settle(subjects.filter { !hasFailed($0) }, upTo: revision)
-        if !isRepeated { state.debts.owe(subjects.filter(hasFailed)) }
+        state.debts.settle(subjects.filter { failure($0) == nil }, upTo: revision)
+        if !isRepeated { state.debts.owe(failed) }
+        state.debts.noteExecuted(executed)
       }
       throw error
     }
@@ -110,7 +115,8 @@ final class RemovalDebts: Sendable {
   /// Repeats the changes of some keys that have failed, so that none of them is carried out afterwards.
   ///
   /// It waits for the time of their commands, also in a cancelled task: usually for the repetition that is in progress,
-  /// if any, and for the next one. It does not wait for failed removals of tags, and of everything.
+  /// if any, and for the next one. It does not wait for failed removals of tags, and of everything, nor for those that
+  /// only replicas have yet to acknowledge: these can still remove a value that is stored now.
   ///
   /// - Returns: The keys for which a change has failed again, with its error.
   func repeatChanges(of keys: some Collection<String>) async -> [String: any Error] {

@@ -17,6 +17,8 @@ struct RemovalDebtsState: Sendable {
     var revision: UInt64
     /// The number of the epoch of the first heartbeat since then.
     var epoch: UInt64?
+    /// Whether the server has executed it, and too few replicas have acknowledged it.
+    var isExecuted = false
   }
 
   private(set) var debts: [Subject: Debt] = [:]
@@ -42,10 +44,17 @@ struct RemovalDebtsState: Sendable {
   /// Whether a change is owed or is being repeated.
   var isPending: Bool { !debts.isEmpty || !paid.isEmpty }
 
-  /// Returns whether a change of a key is owed, or is being repeated although another one has settled it.
+  /// Returns whether a change of a key is owed that the server has not executed, or is being repeated.
   func isPending(_ key: String) -> Bool {
     isPending
-      && [Subject.key(key), .outdated(key)].contains { debts[$0] != nil || paid.contains($0) }
+      && [Subject.key(key), .outdated(key)].contains { subject in
+        debts[subject]?.isExecuted == false || paid.contains(subject)
+      }
+  }
+
+  /// Records that the server has executed changes, and that too few replicas have acknowledged them.
+  mutating func noteExecuted(_ subjects: some Sequence<Subject>) {
+    for subject in subjects { debts[subject]?.isExecuted = true }
   }
 
   /// Begins to repeat the changes.

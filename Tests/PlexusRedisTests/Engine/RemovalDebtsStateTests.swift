@@ -118,4 +118,16 @@ import Testing
     areNew.append(refuse("k", size: 100))
     #expect(areNew == [true, false, true])
   }
+
+  @Test func `a value does not wait for a removal that only replicas have yet to acknowledge`() {
+    var debts = RemovalDebtsState()
+    debts.owe([.key("k"), .key("l")])
+    debts.noteExecuted([.key("k")])
+    #expect(!debts.isPending("k"))
+    #expect(debts.isPending("l"))
+    #expect(Set(debts.beginPayment()) == [.key("k"), .key("l")])
+    #expect(debts.isPending("k"))
+    debts.endPayment()
+    #expect(!debts.isPending("k"))
+  }
 }
