@@ -115,7 +115,7 @@ final class RemovalDebts: Sendable {
   /// Repeats the changes of some keys that have failed, so that none of them is carried out afterwards.
   ///
   /// It waits for the time of their commands, also in a cancelled task: usually for the repetition that is in progress,
-  /// if any, and for the next one. It does not wait for failed removals of tags, and of everything, nor for those that
+  /// if any, and for the next one. It does not wait for failed removals of tags, and of everything, nor for removals that
   /// only replicas have yet to acknowledge: these can still remove a value that is stored now.
   ///
   /// - Returns: The keys for which a change has failed again, with its error.
