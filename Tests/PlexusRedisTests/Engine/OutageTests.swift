@@ -18,6 +18,15 @@ struct `Caches during an outage of a Redis server` {
     _ = try RedisShell.run("BLPOP nothing \(seconds)", on: server)
   }
 
+  /// Returns a node with a heartbeat each 40 milliseconds, and the value "1" of all keys.
+  private func hastyNode(at address: RedisAddress) async throws -> CacheNode {
+    try await CacheNode(address) { options in
+      options.nearLease = .milliseconds(400)
+    } fetch: { _ in
+      "1"
+    }
+  }
+
   // MARK: - Copies
 
   /// Returns a node whose server is away, and whose copies from before are no longer used without the rule.
@@ -225,12 +234,7 @@ struct `Caches during an outage of a Redis server` {
   func `the engine pays although a repetition in progress fails`(count: Int) async throws {
     let server = try RedisServer()
     let proxy = try RedisProxy(server)
-    let node = try await CacheNode(proxy.address) {
-      $0.nearLease = .milliseconds(400)
-    } fetch: {
-      _ in
-      "1"
-    }
+    let node = try await hastyNode(at: proxy.address)
     let keys = (0..<count).map { "values/\($0)." }
     let entry = CacheEntry(value: "old", storedAt: .zero)
     try await node.cacher.store(Dictionary(uniqueKeysWithValues: keys.map { ($0, entry) }))
@@ -386,12 +390,7 @@ struct `Caches during an outage of a Redis server` {
   {
     let server = try RedisServer()
     let proxy = try RedisProxy(server)
-    let node = try await CacheNode(proxy.address) {
-      $0.nearLease = .milliseconds(400)
-    } fetch: {
-      _ in
-      "1"
-    }
+    let node = try await hastyNode(at: proxy.address)
     let second = node.engine.cacher(String.self, space: "second", schema: "1")
     let large = CacheEntry(value: String(repeating: "x", count: 200_000), storedAt: .zero)
     try await second.store(["first": large])
@@ -415,11 +414,7 @@ struct `Caches during an outage of a Redis server` {
 
   @Test func `a value that is stored after a failed removal stays`() async throws {
     let server = try RedisServer()
-    let a = try await CacheNode(server.address) {
-      $0.nearLease = .milliseconds(400)
-    } fetch: { _ in
-      "1"
-    }
+    let a = try await hastyNode(at: server.address)
     _ = try await a.map.request("k")
     try RedisShell.perform(["ACL SETUSER default -del"], on: server)
     await #expect(throws: (any Error).self) {
@@ -438,11 +433,7 @@ struct `Caches during an outage of a Redis server` {
     let server = try RedisServer()
     let proxy = try RedisProxy(server)
     let other = try await CacheNode(server.address) { _ in "1" }
-    let node = try await CacheNode(proxy.address) {
-      $0.nearLease = .milliseconds(400)
-    } fetch: { _ in
-      "1"
-    }
+    let node = try await hastyNode(at: proxy.address)
     let entry = CacheEntry(value: "stored", storedAt: .zero)
     try allowRemovals(false, on: server)
     await #expect(throws: (any Error).self) {

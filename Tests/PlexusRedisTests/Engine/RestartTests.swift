@@ -179,19 +179,45 @@ struct `Caches over a server that restarts while other processes continue` {
     try await world.end()
   }
 
+  /// Expects that clears stay although another server becomes the master that they have not reached, and another process
+  /// uses that one first.
+  ///
+  /// - Parameters:
+  ///   - node: The process that clears the key, whose value was "1".
+  ///   - name: The name of the master for this process.
+  ///   - former: The master until then.
+  ///   - master: The other server.
+  ///   - origin: The value at the origin.
+  private func expectClears(
+    by node: CacheNode,
+    at name: PointedSocket,
+    toOutlast former: RedisServer,
+    on master: RedisServer,
+    _ origin: Guarded<String>
+  ) async throws {
+    try RedisShell.perform(["REPLICAOF NO ONE"], on: master)
+    origin.withLock { $0 = "2" }
+    for _ in 0..<3 { try await node.map.clear("k") }
+    former.kill()
+    await node.engine.becomesIsolated()
+    let newcomer = try await CacheNode(master.address) { _ in origin.withLock { $0 } }
+    try await World.draw(by: newcomer)
+    try name.point(to: master)
+    await node.engine.becomesConnected()
+    #expect(try await node.map.request("k") == "2")
+    try await newcomer.close()
+  }
+
   @Test func `a clear is not undone by a server that was the master before`() async throws {
     let pair = try await Failover()
     let origin = Guarded("1")
-    func process(_ address: RedisAddress) async throws -> CacheNode {
-      try await CacheNode(address) { _ in origin.withLock { $0 } }
-    }
-    let early = try await process(pair.first.address)
+    let early = try await CacheNode(pair.first.address) { _ in origin.withLock { $0 } }
     #expect(try await early.map.request("k") == "1")
     // The second server becomes the master, and the first one has its data.
     await pair.replicate()
     try pair.exchangeRoles()
     let name = try PointedSocket(to: pair.second)
-    let survivor = try await process(name.address)
+    let survivor = try await CacheNode(name.address) { _ in origin.withLock { $0 } }
     #expect(try await survivor.map.request("k") == "1")
     try await survivor.map.clear("other")
     await Failover.poll { [pair] in
@@ -201,17 +227,8 @@ struct `Caches over a server that restarts while other processes continue` {
       return tokens(pair.first) == tokens(pair.second)
     }
     // What follows does not reach the first server, which becomes the master again.
-    try RedisShell.perform(["REPLICAOF NO ONE"], on: pair.first)
-    origin.withLock { $0 = "2" }
-    for _ in 0..<3 { try await survivor.map.clear("k") }
-    pair.second.kill()
-    await survivor.engine.becomesIsolated()
-    let newcomer = try await process(pair.first.address)
-    try await World.draw(by: newcomer)
-    try name.point(to: pair.first)
-    await survivor.engine.becomesConnected()
-    #expect(try await survivor.map.request("k") == "2")
-    for node in [early, survivor, newcomer] { try await node.close() }
+    try await expectClears(by: survivor, at: name, toOutlast: pair.second, on: pair.first, origin)
+    for node in [early, survivor] { try await node.close() }
   }
 
   @Test func `a change is not undone by a snapshot from between a restart and the next change`()
@@ -240,10 +257,7 @@ struct `Caches over a server that restarts while other processes continue` {
     let pair = try await Failover()
     let origin = Guarded("1")
     let name = try PointedSocket(to: pair.first)
-    func process(_ address: RedisAddress) async throws -> CacheNode {
-      try await CacheNode(address) { _ in origin.withLock { $0 } }
-    }
-    let survivor = try await process(name.address)
+    let survivor = try await CacheNode(name.address) { _ in origin.withLock { $0 } }
     #expect(try await survivor.map.request("k") == "1")
     try RedisShell.perform(["SAVE"], on: pair.first)
     pair.first.kill()
@@ -253,17 +267,8 @@ struct `Caches over a server that restarts while other processes continue` {
     await survivor.engine.becomesConnected()
     await pair.replicate()
     // What follows does not reach the second server.
-    try RedisShell.perform(["REPLICAOF NO ONE"], on: pair.second)
-    origin.withLock { $0 = "2" }
-    for _ in 0..<3 { try await survivor.map.clear("k") }
-    pair.first.kill()
-    await survivor.engine.becomesIsolated()
-    let newcomer = try await process(pair.second.address)
-    try await World.draw(by: newcomer)
-    try name.point(to: pair.second)
-    await survivor.engine.becomesConnected()
-    #expect(try await survivor.map.request("k") == "2")
-    for node in [survivor, newcomer] { try await node.close() }
+    try await expectClears(by: survivor, at: name, toOutlast: pair.first, on: pair.second, origin)
+    try await survivor.close()
   }
 
   @Test func `a clear is not undone by a master that has followed a server without it`()
@@ -272,10 +277,7 @@ struct `Caches over a server that restarts while other processes continue` {
     let pair = try await Failover()
     let origin = Guarded("1")
     let proxy = try RedisProxy(pair.first)
-    func process(_ address: RedisAddress) async throws -> CacheNode {
-      try await CacheNode(address) { _ in origin.withLock { $0 } }
-    }
-    let survivor = try await process(proxy.address)
+    let survivor = try await CacheNode(proxy.address) { _ in origin.withLock { $0 } }
     #expect(try await survivor.map.request("k") == "1")
     await pair.replicate()
     try RedisShell.perform(["REPLICAOF NO ONE"], on: pair.second)
@@ -290,7 +292,7 @@ struct `Caches over a server that restarts while other processes continue` {
       (try? RedisShell.reply("GET mark", on: pair.first))?.contains("second") == true
     }
     try RedisShell.perform(["REPLICAOF NO ONE"], on: pair.first)
-    let newcomer = try await process(pair.first.address)
+    let newcomer = try await CacheNode(pair.first.address) { _ in origin.withLock { $0 } }
     try await World.draw(by: newcomer)
     proxy.endRefusal()
     await survivor.engine.becomesConnected()
