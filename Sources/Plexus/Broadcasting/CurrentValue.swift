@@ -143,16 +143,16 @@ public final actor CurrentValue<Value: Sendable>: StatefulBroadcaster {
   @discardableResult
   nonisolated func publish(_ new: Value, replacing version: UInt64?) -> Bool {
     var old = new
-    var delivery: Delivery<Value>?
+    var delivery = Delivery<Value>()
     let isDone = state.withLock { state in
       guard !state.isFinished else { return true }
       guard version == nil || version == state.version else { return false }
       swap(&state.value, &old)
       state.version &+= 1
-      delivery = hub.prepare(new)
+      hub.prepare(new, &delivery)
       return true
     }
-    delivery?.deliver()
+    delivery.deliver()
     withExtendedLifetime(old) {}
     return isDone
   }

@@ -94,15 +94,17 @@ final class SharedSequenceCore<Element: Sendable>: Sendable {
   /// - Returns: Whether more elements are wanted.
   private func deliver(_ element: Element, of run: TaskSlot) -> Bool {
     var garbage: Element?
-    let (isWanted, delivery) = state.withLock { state -> (Bool, Delivery<Element>?) in
-      guard state.run === run else { return (false, nil) }
+    var delivery = Delivery<Element>()
+    let isWanted = state.withLock { state in
+      guard state.run === run else { return false }
       if replayLimit > 0 {
         if state.replay.count == replayLimit { garbage = state.replay.removeFirst() }
         state.replay.append(element)
       }
-      return (true, hub.prepare(element))
+      hub.prepare(element, &delivery)
+      return true
     }
-    delivery?.deliver()
+    delivery.deliver()
     withExtendedLifetime(garbage) {}
     return isWanted
   }

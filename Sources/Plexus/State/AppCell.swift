@@ -38,14 +38,15 @@ final class AppCell<State: Sendable>: Sendable {
   func publish(_ new: State) {
     var old = new
     var pageDeliveries: [@Sendable () -> Void] = []
-    let delivery = current.withLock { current in
+    var delivery = Delivery<State>()
+    current.withLock { current in
       swap(&current.state, &old)
       if !current.pages.isEmpty {
         pageDeliveries = current.pages.places.compactMap { $0.member?.prepare(new) }
       }
-      return hub.prepare(new)
+      hub.prepare(new, &delivery)
     }
-    delivery?.deliver()
+    delivery.deliver()
     for deliver in pageDeliveries { deliver() }
     withExtendedLifetime(old) {}
   }

@@ -28,14 +28,15 @@ final class PageCell<AppState: Sendable, PageState: Sendable>: Sendable {
   @inlinable
   func publish(_ new: PageState) {
     var old = new
-    let delivery = app.withState { app in
+    var delivery = Delivery<Snapshot>()
+    app.withState { app in
       // A reader of the new state finds it among the elements, too.
       page.withLock { page in
         swap(&page, &old)
-        return hub.prepare((app, new))
+        hub.prepare((app, new), &delivery)
       }
     }
-    delivery?.deliver()
+    delivery.deliver()
     withExtendedLifetime(old) {}
   }
 
@@ -56,8 +57,9 @@ final class PageCell<AppState: Sendable, PageState: Sendable>: Sendable {
   ///
   /// - Returns: The work that remains, to be done with no lock held.
   private func prepare(app: AppState) -> @Sendable () -> Void {
-    let delivery = hub.prepare((app, state))
-    return { delivery?.deliver() }
+    var delivery = Delivery<Snapshot>()
+    hub.prepare((app, state), &delivery)
+    return { [delivery] in delivery.deliver() }
   }
 
   func withHub<Result>(

@@ -67,9 +67,9 @@ extension FiringCore.State {
   /// Sends the value and requests a run of the action.
   mutating func fire(_ change: inout Change) {
     guard let value else { return }
-    let delivery = change.hub.prepare(value)
-    if let delivery { change.deliveries.append(delivery) }
-    isUnseen = delivery == nil
+    var delivery = Delivery<Value>()
+    isUnseen = !change.hub.prepare(value, &delivery)
+    if !isUnseen { change.deliveries.append(delivery) }
     if change.keepsValue {
       lastFired = value
       revision += 1

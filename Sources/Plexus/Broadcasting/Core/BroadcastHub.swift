@@ -13,7 +13,7 @@ public import Synchronization
 /// that ignore a sender, have a buffer each. Sending accesses the log, the window, the buffers, the
 /// queues of handlers and the parked readers.
 ///
-/// The owner of a hub can call ``prepare(_:from:)`` and ``subscription(bufferingPolicy:replaying:)``
+/// The owner of a hub can call ``prepare(_:from:_:)`` and ``subscription(bufferingPolicy:replaying:)``
 /// under a lock of its own, so that its state and its announcements change together.
 /// ``Delivery/deliver()`` does the remaining work, outside every lock.
 @usableFromInline
@@ -118,15 +118,20 @@ extension BroadcastHub {
   /// - Parameters:
   ///   - element: The element to append.
   ///   - sender: The sender, which subscribers can ignore, or 0.
-  /// - Returns: The work that remains once the caller holds no lock; `nil` without subscribers.
+  ///   - delivery: Receives the work that remains once the caller holds no lock.
+  /// - Returns: Whether there are subscribers.
   @inlinable
-  func prepare(_ element: Element, from sender: UInt64 = 0) -> Delivery<Element>? {
-    guard hasSubscribers.load(ordering: .relaxed) else { return nil }
+  @discardableResult
+  func prepare(
+    _ element: Element,
+    from sender: UInt64 = 0,
+    _ delivery: inout Delivery<Element>
+  ) -> Bool {
+    guard hasSubscribers.load(ordering: .relaxed) else { return false }
     return state.withLock { state in
-      guard state.subscriberCount > 0, !state.isFinished else { return nil }
-      var delivery = Delivery<Element>()
+      guard state.subscriberCount > 0, !state.isFinished else { return false }
       append(element, from: sender, &state, &delivery)
-      return delivery
+      return true
     }
   }
 
@@ -134,19 +139,18 @@ extension BroadcastHub {
   ///
   /// A subscriber that looks for its next element after this call does not get one from before it.
   ///
-  /// - Parameter element: The element to append.
-  /// - Returns: The work that remains once the caller holds no lock; `nil` without subscribers.
+  /// - Parameters:
+  ///   - element: The element to append.
+  ///   - delivery: Receives the work that remains once the caller holds no lock.
   @inlinable
-  func prepareReset(_ element: Element) -> Delivery<Element>? {
-    guard hasSubscribers.load(ordering: .relaxed) else { return nil }
-    return state.withLock { state in
-      guard state.subscriberCount > 0, !state.isFinished else { return nil }
-      var delivery = Delivery<Element>()
+  func prepareReset(_ element: Element, _ delivery: inout Delivery<Element>) {
+    guard hasSubscribers.load(ordering: .relaxed) else { return }
+    state.withLock { state in
+      guard state.subscriberCount > 0, !state.isFinished else { return }
       cutoff.store(state.sequence, ordering: .releasing)
-      if let others = state.others { Self.readers(others).takeUnread(&delivery.displaced) }
+      if let others = state.others { Self.readers(others).takeUnread(&delivery) }
       state.handlers?.takeBack(before: state.sequence, &delivery.effects)
       append(element, from: 0, &state, &delivery)
-      return delivery
     }
   }
 
@@ -162,7 +166,7 @@ extension BroadcastHub {
       guard state.subscriberCount > 0, !state.isFinished, end >= 0 else { return unread }
       cutoff.store(end, ordering: .releasing)
       if let others = state.others {
-        Self.readers(others).takeUnread(&unread.displaced, upTo: last)
+        Self.readers(others).takeUnread(&unread, upTo: last)
       }
       if let handlers = state.handlers {
         handlers.takeBack(before: end, keeping: last.map { Box($0) }, &unread.effects)

@@ -67,7 +67,7 @@ extension HubBase {
       if windowLimits.largest > 0 {
         // A window of one element, for states, is usually full: the new element replaces the old one.
         if window.count == windowLimits.largest {
-          if let old = window.popFirst() { delivery.displaced.append(old) }
+          if let old = window.popFirst() { delivery.displace(old) }
         }
         window.append(element)
       }
@@ -110,15 +110,15 @@ extension HubBase {
     /// Takes out the elements of the window and of all buffers.
     ///
     /// - Parameters:
-    ///   - unread: Receives the elements, to be released without the lock.
+    ///   - delivery: Receives the elements.
     ///   - last: The last element, which stays for readers that have not read it; `nil` if none stays.
     @usableFromInline
-    func takeUnread(_ unread: inout ContiguousArray<Element>, upTo last: Element? = nil) {
+    func takeUnread(_ delivery: inout Delivery<Element>, upTo last: Element? = nil) {
       while window.count > (last == nil ? 0 : 1), let element = window.popFirst() {
-        unread.append(element)
+        delivery.displace(element)
       }
       for buffer in buffers.lazy.map(PrivateBuffer<Element>.of) where !buffer.elements.isEmpty {
-        while let element = buffer.elements.popFirst() { unread.append(element) }
+        while let element = buffer.elements.popFirst() { delivery.displace(element) }
         if let last { buffer.elements.append(last) }
       }
     }

@@ -16,7 +16,9 @@ extension HubBase {
     /// Publishes a new number; called under the lock of the counted hub.
     @usableFromInline
     func record(_ count: Int) {
-      if let delivery = hub.prepare(count) { effects.add(delivery.effects) }
+      var delivery = Delivery<Int>()
+      hub.prepare(count, &delivery)
+      effects.add(delivery.effects)
     }
 
     /// Removes and returns the work that remains; called under the lock of the counted hub.

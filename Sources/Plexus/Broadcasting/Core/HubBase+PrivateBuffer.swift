@@ -76,11 +76,11 @@ extension HubBase {
       case .arriving:
         droppedCount += 1
         delivery.refused &+= 1
-        delivery.displaced.append(element)
+        delivery.displace(element)
         return
       case .oldest:
         droppedCount += 1
-        if let oldest = elements.popFirst() { delivery.displaced.append(oldest) }
+        if let oldest = elements.popFirst() { delivery.displace(oldest) }
       case .nothing:
         break
       }

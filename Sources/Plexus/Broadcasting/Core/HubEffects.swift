@@ -8,8 +8,8 @@
 struct HubEffects: Sendable {
   /// A parked task to resume; further ones are in ``woken``.
   @usableFromInline var first: Waiter.ParkedTask?
-  /// The parked tasks to resume, apart from ``first``.
-  @usableFromInline var woken: ContiguousArray<Waiter.ParkedTask> = []
+  /// The parked tasks to resume, apart from ``first``, if there are any.
+  @usableFromInline var woken: ContiguousArray<Waiter.ParkedTask>?
   /// The first object to release, mostly a chunk of a log or an element.
   @usableFromInline var released: (any AnyObject & Sendable)?
   /// The work that few changes leave.
@@ -51,13 +51,20 @@ struct HubEffects: Sendable {
   @inlinable
   mutating func wake(_ task: Waiter.ParkedTask?) {
     guard let task else { return }
-    if first == nil, woken.isEmpty { first = task } else { woken.append(task) }
+    if woken != nil {
+      woken?.append(task)
+    } else if first == nil {
+      first = task
+    } else {
+      woken = [task]
+    }
   }
 
   /// Adds tasks to resume.
   @inlinable
   mutating func wake(_ tasks: ContiguousArray<Waiter.ParkedTask>) {
-    if woken.isEmpty { woken = tasks } else { woken += tasks }
+    guard !tasks.isEmpty else { return }
+    if woken == nil { woken = tasks } else { woken? += tasks }
   }
 
   /// Releases an object once the work is done.
@@ -89,7 +96,7 @@ struct HubEffects: Sendable {
   @usableFromInline
   mutating func add(_ other: HubEffects) {
     wake(other.first)
-    if !other.woken.isEmpty { wake(other.woken) }
+    if let woken = other.woken { wake(woken) }
     release(other.released)
     guard let work = other.more?.work else { return }
     add { all in
@@ -104,7 +111,7 @@ struct HubEffects: Sendable {
 
   /// The tasks to resume, in subscription order.
   @usableFromInline var tasks: ContiguousArray<Waiter.ParkedTask> {
-    var tasks = woken
+    var tasks = woken ?? []
     if let first { tasks.append(first) }
     let isSorted = zip(tasks, tasks.dropFirst()).allSatisfy { $0.id <= $1.id }
     if !isSorted { tasks.sort { $0.id < $1.id } }
@@ -114,7 +121,7 @@ struct HubEffects: Sendable {
   /// Does the work.
   @inlinable
   func perform() {
-    if more != nil || !woken.isEmpty { performAll() } else { first?.resume() }
+    if more != nil || woken != nil { performAll() } else { first?.resume() }
     withExtendedLifetime(released) {}
   }
 

@@ -122,29 +122,30 @@ extension DerivedCore {
       let (isDuplicate, isKnown) = compare(output, at: item.sequence)
       var garbage: [Output?] = []
       var passed: [Beginning] = []
-      let delivery = core.withLock(for: self) { isConnected -> Delivery<Output>? in
-        guard queue.isCurrent(item.sequence) else { return nil }
+      var delivery = Delivery<Output>()
+      core.withLock(for: self) { isConnected in
+        guard queue.isCurrent(item.sequence) else { return }
         guard !item.isEnd else {
           ending = output
-          return nil
+          return
         }
         newest = item.sequence
         round = rounds?.runningHere
         let beginning = self.beginning(after: item, isKnown: isKnown, &passed)
         // A reset meanwhile has forgotten the former element.
-        guard !isDuplicate || last == nil else { return nil }
+        guard !isDuplicate || last == nil else { return }
         if replayLimit > 0 {
           if recent.count == replayLimit, let oldest = recent.popFirst() { garbage.append(oldest) }
           recent.append(output)
         }
-        guard let output else { return nil }
+        guard let output else { return }
         if core.hub.areEqual != nil {
           garbage.append(last)
           last = output
         }
-        return isConnected ? core.hub.prepare(output, from: beginning?.number ?? 0) : nil
+        if isConnected { core.hub.prepare(output, from: beginning?.number ?? 0, &delivery) }
       }
-      delivery?.deliver()
+      delivery.deliver()
       withExtendedLifetime((garbage, passed)) {}
     }
 

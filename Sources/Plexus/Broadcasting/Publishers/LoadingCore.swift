@@ -81,7 +81,7 @@ final class LoadingCore<Value: Sendable, Cursor: Sendable>: Sendable {
     let now = now
     // Replaced values and loads are released with no lock held.
     var former = Loading.Former()
-    var delivery: Delivery<LoadState<Value>>?
+    var delivery = Delivery<LoadState<Value>>()
     var move: MovableTimer.Move?
     let result = state.withLock { state in
       var publication = Publication.nothing
@@ -90,12 +90,12 @@ final class LoadingCore<Value: Sendable, Cursor: Sendable>: Sendable {
       if publishesStaleness { move = setTimer(of: &state, at: now) }
       switch publication {
       case .nothing: break
-      case .state: delivery = hub.prepare(state.loading.current)
-      case .reset: delivery = hub.prepareReset(state.loading.current)
+      case .state: hub.prepare(state.loading.current, &delivery)
+      case .reset: hub.prepareReset(state.loading.current, &delivery)
       }
       return result
     }
-    delivery?.deliver()
+    delivery.deliver()
     if let move { perform(move) }
     withExtendedLifetime(former) {}
     return result
@@ -244,14 +244,16 @@ extension LoadingCore {
   /// - Returns: The time at which it wakes next, if any.
   private func wake(_ sleeper: MovableTimer.Sleeper, hasSlept: Bool) -> Duration? {
     let now = clock.now()
-    let (next, delivery) = state.withLock { state -> (Duration?, Delivery<LoadState<Value>>?) in
-      guard state.timer.isCurrent(sleeper) else { return (nil, nil) }
+    var delivery = Delivery<LoadState<Value>>()
+    let next = state.withLock { state -> Duration? in
+      guard state.timer.isCurrent(sleeper) else { return nil }
       let time = hasSlept ? state.loading.timeUntilStale(after: staleAfter, at: now) : nil
       let next = state.timer.sleep(until: time.map { now + $0.limited })
       let isStale = next == nil && state.loading.isStale(after: staleAfter, at: now)
-      return (next, isStale ? hub.prepare(state.loading.current) : nil)
+      if isStale { hub.prepare(state.loading.current, &delivery) }
+      return next
     }
-    delivery?.deliver()
+    delivery.deliver()
     return next
   }
 }

@@ -6,9 +6,9 @@
 @usableFromInline
 struct CacheEffects: ~Copyable, Sendable {
   /// Flights to launch.
-  @usableFromInline var launched = FlightList()
-  /// The effects that few changes have.
-  @usableFromInline private(set) var rare: Rare?
+  @usableFromInline var launched = FlightList.none
+  /// The effects that few changes have; in an array, so that effects without any of them are small.
+  @usableFromInline private(set) var rare: [Rare]?
   /// Whether the cacher has pending work that no call of `flush` or `clear` is about to do.
   @usableFromInline var callsCacher = false
   /// Whether there is a value that the cacher does not have.
@@ -69,11 +69,11 @@ struct CacheEffects: ~Copyable, Sendable {
 
   /// The effects that few changes have, created when the first one is added.
   private var added: Rare {
-    get { rare ?? Rare() }
+    get { rare?.first ?? Rare() }
     _modify {
-      var all = rare.take() ?? Rare()
+      var all = rare.take() ?? [Rare()]
       defer { rare = all }
-      yield &all
+      yield &all[0]
     }
   }
 
@@ -100,14 +100,14 @@ struct CacheEffects: ~Copyable, Sendable {
       return []
     }
     let flights = launched.array
-    launched = FlightList()
+    launched = .none
     perform(in: engine)
     return flights
   }
 
   @usableFromInline
   func performRare(in engine: CacheEngine) {
-    guard let rare else { return }
+    guard let rare = rare?.first else { return }
     for deliver in rare.deliveries { deliver() }
     for tell in rare.events { tell(engine) }
     for (flight, outcome) in rare.answered { flight.finish(outcome) }
@@ -145,29 +145,35 @@ extension CacheEffects {
 extension CacheEffects {
   /// Flights in order; the first one needs no array.
   @usableFromInline
-  struct FlightList: Sendable {
-    /// The flight, if there is only one.
-    @usableFromInline private(set) var only: Flight?
-    private var several: [Flight] = []
+  enum FlightList: Sendable {
+    case none
+    case one(Flight)
+    case several([Flight])
 
-    @usableFromInline
-    init() {}
-
-    @inlinable var isEmpty: Bool { only == nil && !hasSeveral }
-
-    @usableFromInline var hasSeveral: Bool { !several.isEmpty }
+    @inlinable var isEmpty: Bool {
+      if case .none = self { true } else { false }
+    }
 
     /// The flights.
-    @usableFromInline var array: [Flight] { only.map { [$0] } ?? several }
+    @usableFromInline var array: [Flight] {
+      switch self {
+      case .none: []
+      case .one(let flight): [flight]
+      case .several(let flights): flights
+      }
+    }
 
     @usableFromInline
     mutating func append(_ flight: Flight) {
-      if let first = only.take() {
-        several = [first, flight]
-      } else if several.isEmpty {
-        only = flight
-      } else {
-        several.append(flight)
+      switch self {
+      case .none:
+        self = .one(flight)
+      case .one(let first):
+        self = .several([first, flight])
+      case .several(var flights):
+        self = .none
+        flights.append(flight)
+        self = .several(flights)
       }
     }
   }

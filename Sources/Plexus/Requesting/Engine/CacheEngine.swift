@@ -184,7 +184,7 @@ extension CacheEngine {
   /// Launches flights, each of which ends exactly once.
   @usableFromInline
   final func launch(_ flights: CacheEffects.FlightList) {
-    if let flight = flights.only, batchWindow == nil {
+    if case .one(let flight) = flights, batchWindow == nil {
       launch(flight)
     } else {
       launch(flights.array)

@@ -14,7 +14,7 @@ extension Shard {
     @usableFromInline var details: EntryState.Details.Box?
     /// The entries that were removed; the first of them needs no array.
     @usableFromInline var entry: Table.Entry?
-    @usableFromInline var entries: ContiguousArray<Table.Entry> = []
+    @usableFromInline var entries: ContiguousArray<Table.Entry>?
 
     @inlinable
     init(_ effects: consuming CacheEffects, at now: Nanoseconds) {
@@ -25,7 +25,13 @@ extension Shard {
     /// Keeps a removed entry alive until the lock is released.
     @inlinable
     mutating func release(_ removed: Table.Entry) {
-      if entry == nil { entry = removed } else { entries.append(removed) }
+      if entry == nil {
+        entry = removed
+      } else {
+        var more = entries.take() ?? []
+        more.append(removed)
+        entries = more
+      }
     }
 
     /// Does the work that remains, and releases what was taken out.

@@ -187,7 +187,8 @@ struct Shard<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   /// Returns whether the entry at an index has a value.
   @inlinable
   func hasValue(_ index: Int) -> Bool {
-    keys.entries[index].element.value != nil
+    // A comparison with `nil` would copy the value.
+    if case .some = keys.entries[index].element.value { true } else { false }
   }
 
   /// Replaces or removes the value at an index.
@@ -201,10 +202,10 @@ struct Shard<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   @inlinable
   @inline(__always)
   mutating func setValue(_ value: Value?, at index: Int) -> Value? {
-    valueCount &+= (value == nil ? 0 : 1) &- (hasValue(index) ? 1 : 0)
-    if value == nil, hasEdits { releaseEdits(of: index) }
     var old = value
     swap(&old, &keys.entries[index].element.value)
+    valueCount &+= (value == nil ? 0 : 1) &- (old == nil ? 0 : 1)
+    if value == nil, hasEdits { releaseEdits(of: index) }
     return old
   }
 
@@ -450,7 +451,8 @@ struct Shard<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     _ effects: inout CacheEffects
   ) {
     guard let hub = hub(of: key, hash: hash) else { return }
-    if let delivery = hub.prepare(state) { effects.deliver { delivery.deliver() } }
+    var delivery = Delivery<LoadState<Value>>()
+    if hub.prepare(state, &delivery) { effects.deliver { [delivery] in delivery.deliver() } }
     if hasLives { notifyLive(key, hash, &effects) }
   }
 
@@ -465,8 +467,9 @@ struct Shard<Key: Hashable & Sendable, Value: Sendable>: Sendable {
       let unread = hub.takeUnread(upTo: .unknown)
       return effects.deliver { unread.deliver() }
     }
-    guard let delivery = hub.prepareReset(.unknown) else { return }
-    effects.deliver { delivery.deliver() }
+    var delivery = Delivery<LoadState<Value>>()
+    hub.prepareReset(.unknown, &delivery)
+    effects.deliver { [delivery] in delivery.deliver() }
   }
 
   /// Publishes `.unknown` to the subscribers of all keys.
