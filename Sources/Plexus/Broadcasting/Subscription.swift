@@ -7,7 +7,7 @@ public import Synchronization
 ///
 /// `subscribe()` returns the same elements as an `AsyncStream`. Use the stream for code that expects the standard type.
 /// Use a subscription for a fast loop of your own, or to count dropped elements: it returns a buffered element without
-/// leaving the caller's actor and, under the `.unbounded` policy, without taking a lock.
+/// leaving the caller's actor and, under the `.unbounded` policy and unless it ignores a sender, without taking a lock.
 ///
 /// ```swift
 /// let messenger = Messenger<String>()

@@ -80,7 +80,7 @@ public final actor PageStore<
   @usableFromInline let subscribers: ChangeSubscriptions
   @usableFromInline let appSubscribers = ChangeSubscriptions()
   @usableFromInline let cell: PageCell<AppState, PageState>
-  @usableFromInline let parts = SharedParts()
+  @usableFromInline let parts = PageStoreParts()
 
   @inlinable
   init(

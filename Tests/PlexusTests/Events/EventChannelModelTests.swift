@@ -31,7 +31,7 @@ import Testing
       }
     }
 
-    var state = EventChannel.ScheduleState<Int, Int>()
+    var state = EventChannel.OffersState<Int, Int>()
     var members: [Int] = []
     /// The number of the post up to which each subscriber gets no events that go to all.
     var passed: [Int: Int] = [:]
@@ -109,7 +109,7 @@ import Testing
       check()
     }
 
-    private mutating func take(_ step: EventChannel.ScheduleState<Int, Int>.Step) {
+    private mutating func take(_ step: EventChannel.OffersState<Int, Int>.Step) {
       switch step {
       case .fanOut(let post, let number):
         expect(number == post + 1 && posts[post].rule == nil, "the wrong event went to all")

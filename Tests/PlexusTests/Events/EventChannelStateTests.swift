@@ -5,7 +5,7 @@ import Testing
 
 /// The order of the steps in a channel.
 @Suite(.fewAtOnce) struct `Event channel state` {
-  typealias State = EventChannel.ScheduleState<String, Int>
+  typealias State = EventChannel.OffersState<String, Int>
 
   /// The next offer as text.
   func offer(_ state: inout State, at now: Nanoseconds = 0) -> String? {
@@ -235,7 +235,7 @@ import Testing
   }
 
   @Test func `a reached limit does not cause a scan of all retained events`() {
-    var state = EventChannel.ScheduleState<Int, Int>()
+    var state = EventChannel.OffersState<Int, Int>()
     for number in 1...100_000 {
       let time: Duration? = number % 3 == 0 ? nil : .nanoseconds(15_000 + number % 7 * 1000)
       let persistence = EventPersistence.persistent(.neverClear, limit: 20_000, timeToLive: time)
@@ -252,7 +252,7 @@ import Testing
   @Test(arguments: 1...20)
   func `random limits and times retain the same events as a full scan`(seed: UInt64) {
     var random = SeededRandom(seed: seed)
-    var state = EventChannel.ScheduleState<Int, Int>()
+    var state = EventChannel.OffersState<Int, Int>()
     var expected: [(number: Int, deadline: Nanoseconds)] = []
     var now: Nanoseconds = 0
     for number in 1...1000 {

@@ -138,7 +138,7 @@ import Testing
     bus.post(Ping(1), scope: target)
     #expect(looks.withLock { $0 } == 2, "One hash and one comparison")
     let channel = bus.core.channel(of: ObjectIdentifier(Ping.self), in: target)
-    #expect(channel?.state.withLock { $0.schedule.memberCount } == 2)
+    #expect(channel?.state.withLock { $0.offers.memberCount } == 2)
     #expect(channel?.hub.count == 2)
     #expect(channel?.hub.queues.count == 1)
     #expect(await bus.postAndWait(Ping(2), scope: target).notified == 2)

@@ -165,7 +165,7 @@ extension BroadcastHub {
       case .log: 0
       case .buffer: subscriber.buffer?.droppedCount ?? 0
       case .window(let limit):
-        subscriber.droppedCount + overwritten(of: subscriber, at: state.sequence, limit: limit)
+        subscriber.droppedFromWindow + overwritten(of: subscriber, at: state.sequence, limit: limit)
       }
     }
   }

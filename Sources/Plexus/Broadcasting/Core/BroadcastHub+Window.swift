@@ -14,7 +14,7 @@ extension BroadcastHub {
       }
       let subscriber = reader(.window(limit), nil, &state, isOpen: isOpen)
       subscriber.replay = kept
-      subscriber.droppedCount = replay.count - kept.count
+      subscriber.droppedFromWindow = replay.count - kept.count
       return subscriber
     }
   }
@@ -74,14 +74,14 @@ extension BroadcastHub {
         // Replayed elements are older than all sent ones, and are dropped first.
         let room = max(limit &- unread, 0)
         if subscriber.replay.count > room {
-          subscriber.droppedCount += subscriber.replay.count - room
+          subscriber.droppedFromWindow += subscriber.replay.count - room
           overwritten = subscriber.replay
           subscriber.replay.removeSubrange(room...)
         }
         if let element = subscriber.replay.popLast() { return .element(element) }
       }
       if unread > limit {
-        subscriber.droppedCount += unread - limit
+        subscriber.droppedFromWindow += unread - limit
         sequence = state.sequence &- limit
       }
       let window = Self.readers(others)
@@ -100,7 +100,7 @@ extension BroadcastHub {
   @usableFromInline
   func skipUnread(of subscriber: Subscriber<Element>, limit: Int) -> [Element] {
     let cutoff = cutoff.load(ordering: .relaxed)
-    subscriber.droppedCount += overwrittenCount(of: subscriber, at: cutoff, limit: limit)
+    subscriber.droppedFromWindow += overwrittenCount(of: subscriber, at: cutoff, limit: limit)
     if subscriber.position.load(ordering: .relaxed) < cutoff {
       subscriber.position.store(cutoff, ordering: .relaxed)
     }
@@ -143,7 +143,7 @@ extension BroadcastHub {
   @inlinable
   func countOverwritten(of reader: Reader, at sequence: Int, limit: Int) -> [Element] {
     let subscriber = subscriber(reader)
-    subscriber.droppedCount += overwritten(of: subscriber, at: sequence, limit: limit)
+    subscriber.droppedFromWindow += overwritten(of: subscriber, at: sequence, limit: limit)
     defer { subscriber.replay = [] }
     return subscriber.replay
   }

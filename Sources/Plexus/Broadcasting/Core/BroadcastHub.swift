@@ -76,15 +76,15 @@ final class BroadcastHub<Element: Sendable>: HubBase, @unchecked Sendable {
 extension BroadcastHub {
   /// Returns the subscribers that do not read the log with their type of elements.
   @inlinable
-  static func readers(_ readers: BoundedBuffersBase) -> BoundedBuffers<Element> {
-    unsafe unsafeDowncast(readers, to: BoundedBuffers<Element>.self)
+  static func readers(_ readers: BufferedReadersBase) -> BufferedReaders<Element> {
+    unsafe unsafeDowncast(readers, to: BufferedReaders<Element>.self)
   }
 
   /// Returns the subscribers that do not read the log, creating their list if needed.
   @inlinable
-  static func readers(_ state: inout State) -> BoundedBuffers<Element> {
+  static func readers(_ state: inout State) -> BufferedReaders<Element> {
     if let others = state.others { return readers(others) }
-    let others = BoundedBuffers<Element>()
+    let others = BufferedReaders<Element>()
     state.others = others
     return others
   }

@@ -23,7 +23,7 @@ class HubBase: @unchecked Sendable {
     @usableFromInline var logReaders = 0
     @usableFromInline var windowReaders = 0
     /// The subscribers that do not read the log, created with the first of them.
-    @usableFromInline var others: BoundedBuffersBase?
+    @usableFromInline var others: BufferedReadersBase?
     /// The handlers, created with the first of them.
     @usableFromInline var handlers: HandlerTable?
     /// The hub that announces the number of subscribers, created with its first subscriber.

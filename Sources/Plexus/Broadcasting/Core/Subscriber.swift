@@ -9,7 +9,8 @@ public import Synchronization
 ///
 /// The source of its elements depends on the buffering policy. A subscriber without a limit reads the
 /// shared log and takes no lock. One that buffers a few of the newest elements reads them from the hub's
-/// window under the hub's lock. Every other subscriber has a buffer of its own.
+/// window under the hub's lock. Every other subscriber has a buffer of its own, and so has one that ignores a sender
+/// or events that were posted before.
 @usableFromInline
 @safe
 final class Subscriber<Element: Sendable>: HubBase.Reader, @unchecked Sendable {
@@ -53,9 +54,9 @@ final class Subscriber<Element: Sendable>: HubBase.Reader, @unchecked Sendable {
   /// The budget after which the reading loop yields its actor to other tasks.
   @exclusivity(unchecked) @safe
   @usableFromInline var budget = CooperativeBudget()
-  /// The number of elements that the buffering policy has discarded.
+  /// The number of elements that a reader of the window has lost; buffers count their own.
   @exclusivity(unchecked) @safe
-  @usableFromInline var droppedCount = 0
+  @usableFromInline var droppedFromWindow = 0
   /// Whether the element that is part of the end has been read.
   @exclusivity(unchecked) @safe
   @usableFromInline var hasReadEnd = false

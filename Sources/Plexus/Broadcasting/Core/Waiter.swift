@@ -10,7 +10,7 @@ public import Synchronization
 @usableFromInline
 @safe
 class Waiter: @unchecked Sendable {
-  /// The place in order of arrival.
+  /// The place in subscription order.
   @usableFromInline let id: Int
   /// The index in the list of parked waiters, or -1.
   @exclusivity(unchecked) @safe
@@ -48,7 +48,7 @@ extension Waiter {
   /// ends at once, not after the last of them.
   @usableFromInline
   struct ParkedTask: Sendable {
-    /// The place in order of arrival.
+    /// The place in subscription order.
     @usableFromInline let id: Int
     @usableFromInline let task: SuspendedTask
 

@@ -27,8 +27,8 @@ extension EventChannel {
   func insert(_ register: () -> HubBase.Buffer?) {
     change { state, _ in
       guard !state.isRetired, let buffer = registered(&state, register) else { return }
-      assert(buffer.id == state.schedule.nextID)
-      state.schedule.add(.stream(buffer))
+      assert(buffer.id == state.offers.nextID)
+      state.offers.add(.stream(buffer))
     }
   }
 
@@ -53,21 +53,21 @@ extension EventChannel {
         effects.then { removal.perform() }
       }
       let added = registered(&state) { hub.add(recipe, of: self) }
-      assert(added.handler.id == state.schedule.nextID)
+      assert(added.handler.id == state.offers.nextID)
       // A new task has the priority of its first event.
       if added.isFirst { raisedPriority.store(0, ordering: .relaxed) }
-      state.schedule.add(.handler(added.handler))
+      state.offers.add(.handler(added.handler))
       advance(&state, at: now, &effects)
-      if state.schedule.memberCount > state.sweepThreshold { effects.then { [self] in prune() } }
+      if state.offers.memberCount > state.sweepThreshold { effects.then { [self] in prune() } }
       return Addition(added: added, effects: effects)
     }
   }
 
-  /// Calls a closure that registers a subscriber with the hub, which ignores the events that still wait in the schedule.
+  /// Calls a closure that registers a subscriber with the hub, which ignores the events that still wait.
   private func registered<Result>(_ state: inout State, _ register: () -> Result) -> Result {
     // Nothing goes to the subscriber before the retained events.
-    if state.schedule.isRetaining { hub.isHeld.store(true, ordering: .relaxed) }
-    hub.passedNumber = UInt64(state.schedule.passed)
+    if state.offers.isRetaining { hub.isHeld.store(true, ordering: .relaxed) }
+    hub.passedNumber = UInt64(state.offers.passed)
     defer { hub.passedNumber = 0 }
     return register()
   }
@@ -101,8 +101,8 @@ extension EventChannel {
     let answers =
       handler.queue.suspends
       ? HandlerRun.isCurrent(channel: id, handler: handler.id) : state.offerThread == .current
-    _ = state.schedule.remove(handler.id, answers: answers)
-    if answers, let offer = state.schedule.startedOffer(of: handler.id) {
+    _ = state.offers.remove(handler.id, answers: answers)
+    if answers, let offer = state.offers.startedOffer(of: handler.id) {
       effects.then { [self] in limitAnswer(to: offer) }
     }
     return removal
@@ -113,8 +113,8 @@ extension EventChannel {
     hub.removeOrphans()
     let now = time.now()
     change { state, _ in
-      state.schedule.dropExpired(at: now)
-      state.sweepThreshold = max(64, 2 * state.schedule.memberCount)
+      state.offers.dropExpired(at: now)
+      state.sweepThreshold = max(64, 2 * state.offers.memberCount)
     }
   }
 
@@ -157,13 +157,13 @@ extension EventChannel: Handler.Host {
     var effects = HubEffects()
     let added = state.withLock { state -> Handler.Added? in
       // The bus has been released.
-      guard state.schedule.contains(reader.id) else { return nil }
+      guard state.offers.contains(reader.id) else { return nil }
       hub.isHeld.store(true, ordering: .relaxed)
       let added = hub.replace(reader, with: recipe, of: self, &effects) { unread in
-        recipe.direct == nil && state.schedule.revoke(reader.id, unread) ? [] : unread
+        recipe.direct == nil && state.offers.revoke(reader.id, unread) ? [] : unread
       }
       if added.isFirst { raisedPriority.store(0, ordering: .relaxed) }
-      if let stream = state.schedule.replace(reader.id, with: .handler(added.handler)) {
+      if let stream = state.offers.replace(reader.id, with: .handler(added.handler)) {
         effects.release(value: stream)
       }
       advance(&state, at: now, &effects)
@@ -181,7 +181,7 @@ extension EventChannel: Handler.Host {
   @usableFromInline
   func leave(_ id: Int) {
     change { state, effects in
-      if let stream = state.schedule.remove(id) { effects.release(value: stream) }
+      if let stream = state.offers.remove(id) { effects.release(value: stream) }
     }
   }
 }

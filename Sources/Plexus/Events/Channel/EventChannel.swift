@@ -2,10 +2,10 @@
 
 internal import Synchronization
 
-/// The events of one type and scope: a hub, with the schedule of the retained events in front of it.
+/// The events of one type and scope: a hub, with the offers of the retained events in front of it.
 ///
-/// An event goes to the hub directly as long as the schedule is idle. The lock of the channel protects the schedule; it
-/// also covers what the schedule sends to the hub, so that the hub has the one order. Events are boxed, so that the
+/// An event goes to the hub directly as long as there is nothing to offer. The lock of the channel protects the offers;
+/// it also covers what they send to the hub, so that the hub has the one order. Events are boxed, so that the
 /// channel is not generic.
 ///
 /// The handlers retain the channel, which releases them when they are removed or the bus is released.
@@ -20,7 +20,7 @@ final class EventChannel: Sendable {
 
   struct State: Sendable {
     /// The subscribers have the same places as in the hub.
-    var schedule = ScheduleState<AnyBox, EventChannel.Member>()
+    var offers = OffersState<AnyBox, EventChannel.Member>()
     /// The completions that callers wait for, by the number of the post.
     var completions: [Int: PostCompletion] = [:]
     /// The thread that began to handle the latest offer.
@@ -38,8 +38,8 @@ final class EventChannel: Sendable {
     /// Whether the bus has dropped the channel; callers that still hold it must look up another one.
     var isRetired = false
 
-    /// Whether something is to be done: most changes of an idle schedule leave nothing.
-    var hasSteps: Bool { isFinished || !schedule.isIdle || !schedule.released.isEmpty }
+    /// Whether something is to be done: most changes without retained events leave nothing.
+    var hasSteps: Bool { isFinished || !offers.isIdle || !offers.released.isEmpty }
 
     /// Takes out the completion of a post, if a caller waits for it.
     mutating func takeCompletion(_ post: Int) -> PostCompletion? {
@@ -105,17 +105,17 @@ final class EventChannel: Sendable {
     var reach: HubBase.Reach?
     let posting = state.withLock { state -> Posting in
       guard !state.isRetired else { return .isRetired }
-      guard persistence.rule != nil || !state.schedule.isIdle else {
+      guard persistence.rule != nil || !state.offers.isIdle else {
         reach = fanOut(box, completion, &effects)
         return .isDone(isKept: false)
       }
-      let post = state.schedule.post(box, persistence, isAwaited: completion != nil, at: now)
+      let post = state.offers.post(box, persistence, isAwaited: completion != nil, at: now)
       if let completion {
         state.completions[post] = completion
         completion.number = post
       }
       advance(&state, at: now, &effects)
-      return .isDone(isKept: state.schedule.isKept(post: post, at: now))
+      return .isDone(isKept: state.offers.isKept(post: post, at: now))
     }
     effects.perform()
     if let reach { completion?.end(notified: reach.notified, handled: reach.handled) }
@@ -142,10 +142,10 @@ final class EventChannel: Sendable {
     deliveries limit: Int = turnLength,
     _ effects: inout HubEffects
   ) {
-    // Set before the hub gets the first event of the schedule: a post can go there at any time.
-    if !state.schedule.isIdle { hub.isHeld.store(true, ordering: .relaxed) }
+    // Set before the hub gets the first event that has waited: a post can go there at any time.
+    if !state.offers.isIdle { hub.isHeld.store(true, ordering: .relaxed) }
     var deliveries = 0
-    while deliveries < limit, let step = state.schedule.next(at: now) {
+    while deliveries < limit, let step = state.offers.next(at: now) {
       deliveries += 1
       switch step {
       case .offer(let offer):
@@ -155,7 +155,7 @@ final class EventChannel: Sendable {
         if let reach = fanOut(box, of: post, completion, &effects) {
           effects.then { completion?.end(notified: reach.notified, handled: reach.handled) }
         }
-        deliveries += state.schedule.memberCount
+        deliveries += state.offers.memberCount
       case .end(let post, let outcome):
         if let completion = state.takeCompletion(post) {
           effects.then { completion.finish(with: outcome) }
@@ -163,18 +163,18 @@ final class EventChannel: Sendable {
       }
     }
     state.isBehind = deliveries >= limit
-    if !state.isBehind { hub.isHeld.store(!state.schedule.isIdle, ordering: .relaxed) }
-    let released = state.schedule.takeReleased()
+    if !state.isBehind { hub.isHeld.store(!state.offers.isIdle, ordering: .relaxed) }
+    let released = state.offers.takeReleased()
     effects.release(elements: released)
-    if state.isFinished, state.schedule.isIdle { effects.then { [self] in end() } }
-    if let scope, state.schedule.isEmpty {
+    if state.isFinished, state.offers.isIdle { effects.then { [self] in end() } }
+    if let scope, state.offers.isEmpty {
       effects.then { [self] in core?.forget(self, scope: scope) }
     }
   }
 
   /// Delivers a retained event to one subscriber.
   private func offer(
-    _ offer: ScheduleState<AnyBox, Member>.Offer,
+    _ offer: OffersState<AnyBox, Member>.Offer,
     _ state: inout State,
     _ effects: inout HubEffects
   ) {
@@ -182,12 +182,12 @@ final class EventChannel: Sendable {
     case .stream(let buffer):
       let isAccepted = hub.send(offer.element, to: buffer, &effects)
       let ending: Handler.Ending = isAccepted ? .succeeded : .failed
-      state.schedule.finish(offer.number, as: ending, isRevocable: true)
+      state.offers.finish(offer.number, as: ending, isRevocable: true)
     case .handler(let handler) where handler.queue.direct != nil:
       // It has no number of its own.
       let item = HandlerQueue.Item(box: offer.element, sequence: handler.queue.end - 1)
       handler.queue.enqueue(item, &effects)
-      state.schedule.finish(offer.number, as: .succeeded)
+      state.offers.finish(offer.number, as: .succeeded)
     case .handler(let handler):
       state.offered = handler.queue.calls
       let report = Offer(number: offer.number, to: handler, channel: self)
@@ -227,14 +227,14 @@ final class EventChannel: Sendable {
     let thread = ThreadID.current
     return state.withLock { state in
       state.offerThread = thread
-      return state.schedule.start(offer)
+      return state.offers.start(offer)
     }
   }
 
   /// Ends an offer; called with no lock held.
   func finish(_ offer: Int, as ending: Handler.Ending) {
     let timer = change { state, _ -> Task<Void, Never>? in
-      state.schedule.finish(offer, as: ending)
+      state.offers.finish(offer, as: ending)
       guard state.answer?.offer == offer else { return nil }
       return state.answer.take()?.timer
     }
@@ -252,7 +252,7 @@ final class EventChannel: Sendable {
       self?.finish(offer, as: .failed)
     }
     let isOpen = state.withLock { state in
-      guard state.schedule.isOpen(offer) else { return false }
+      guard state.offers.isOpen(offer) else { return false }
       state.answer = (offer, timer)
       return true
     }
@@ -266,7 +266,7 @@ final class EventChannel: Sendable {
       let post = completion.number
       guard state.completions[post] === completion else { return nil }
       state.completions[post] = nil
-      return state.schedule.progress(of: post, at: now)
+      return state.offers.progress(of: post, at: now)
     }
     completion.abandon(outcome)
   }
@@ -296,18 +296,18 @@ final class EventChannel: Sendable {
     for queue in queues { queue.raise(to: priority) }
   }
 
-  // MARK: - Kept events
+  // MARK: - Retained events
 
   /// The retained events in posting order.
   @usableFromInline var pendingEvents: [AnyBox] {
     let now = time.now()
-    return change { state, _ in state.schedule.pending(at: now) }
+    return change { state, _ in state.offers.pending(at: now) }
   }
 
   /// Discards the retained events.
   @usableFromInline
   func removePendingEvents() {
-    change { state, _ in state.schedule.removePending() }
+    change { state, _ in state.offers.removePending() }
   }
 
   // MARK: - Changes
@@ -350,11 +350,11 @@ final class EventChannel: Sendable {
     change { state, effects in
       state.isFinished = true
       effects.release(
-        value: state.schedule.remove { member in
+        value: state.offers.remove { member in
           if case .stream = member { true } else { false }
         }
       )
-      state.schedule.removePending()
+      state.offers.removePending()
     }
     hub.endReaders()
   }
@@ -362,7 +362,7 @@ final class EventChannel: Sendable {
   /// Ends the handlers, and releases the subscribers, which retain the channel.
   private func end() {
     hub.endHandlers()
-    state.release { $0.schedule.removeMembers() }
+    state.release { $0.offers.removeMembers() }
   }
 
   /// Marks the channel as dropped if it is empty; called under the lock of the bus.
@@ -370,7 +370,7 @@ final class EventChannel: Sendable {
   /// - Returns: Whether the bus can drop it.
   func retire() -> Bool {
     state.withLock { state in
-      guard state.schedule.isEmpty else { return false }
+      guard state.offers.isEmpty else { return false }
       state.isRetired = true
       hub.isHeld.store(true, ordering: .relaxed)
       return true

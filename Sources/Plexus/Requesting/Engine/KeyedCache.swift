@@ -20,7 +20,7 @@ final class KeyedCache<Key: Hashable & Sendable, Value: Sendable>: CacheEngine, 
   /// The shared tier, if the cacher is one.
   @usableFromInline let shared: SharedLayer<Key, Value>?
   /// Whether copies of the shared tier are used, if there is one; not retained, since the layer keeps it.
-  @usableFromInline let copyTrust: Unmanaged<CopyTrust>?
+  @usableFromInline let seenTrust: Unmanaged<SeenTrust>?
   /// Returns the tags of a key, if keys have tags.
   @usableFromInline let tagging: (@Sendable (Key) -> [CacheTag])?
   /// Fetches several keys at once, if there is such a fetch.
@@ -56,7 +56,7 @@ final class KeyedCache<Key: Hashable & Sendable, Value: Sendable>: CacheEngine, 
     if case .cost(_, let cost) = capacity { self.cost = cost } else { cost = nil }
     self.storage = storage
     shared = storage?.shared
-    unsafe copyTrust = (storage?.shared?.copyTrust).map { unsafe Unmanaged.passUnretained($0) }
+    unsafe seenTrust = (storage?.shared?.seenTrust).map { unsafe Unmanaged.passUnretained($0) }
     self.tagging = tagging
     self.bulkFetch = bulkFetch
     super.init(

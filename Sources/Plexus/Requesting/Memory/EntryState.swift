@@ -2,7 +2,7 @@
 ///
 /// Each event is one call, which takes flights and instants and returns the consequence. The state of a key
 /// at rest is stored inline; the rest is in ``Details``, which take one word while they are empty. Whether the value
-/// answers a request is decided in `EntryState+Freshness.swift`.
+/// answers a request is decided in `EntryState+Decision.swift`.
 ///
 /// Invariants:
 ///

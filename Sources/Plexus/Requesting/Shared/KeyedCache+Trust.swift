@@ -7,8 +7,8 @@ extension KeyedCache {
   /// - Returns: Whether they are.
   @inlinable
   func usesCopies(at now: Nanoseconds) -> Bool {
-    guard let copyTrust = unsafe copyTrust else { return true }
-    if time.clock == nil, unsafe copyTrust._withUnsafeGuaranteedRef({ $0.holds(at: now) }) {
+    guard let seenTrust = unsafe seenTrust else { return true }
+    if time.clock == nil, unsafe seenTrust._withUnsafeGuaranteedRef({ $0.holds(at: now) }) {
       return true
     }
     return isTrusted()

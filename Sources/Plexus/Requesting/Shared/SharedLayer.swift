@@ -19,20 +19,20 @@ final class SharedLayer<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   let cacher: any SharedCacher<Value>
   let trust: NearTrust
   private let state = Locked(State())
-  @usableFromInline let copyTrust: CopyTrust
+  @usableFromInline let seenTrust: SeenTrust
   private let seenSilence = Atomic<Nanoseconds>(.min)
 
   init(_ cacher: any SharedCacher<Value>) {
     self.cacher = cacher
     trust = cacher.trust
-    copyTrust = CopyTrust(trust)
+    seenTrust = SeenTrust(trust)
   }
 
   /// The number of ends of the trust that the copies in memory have been marked for.
-  var seenGeneration: UInt64 { copyTrust.seen.load(ordering: .acquiring) }
+  var seenGeneration: UInt64 { seenTrust.seen.load(ordering: .acquiring) }
 
   func note(seen generation: UInt64) {
-    copyTrust.seen.max(generation, ordering: .acquiringAndReleasing)
+    seenTrust.seen.max(generation, ordering: .acquiringAndReleasing)
   }
 
   /// The time since which the engine is not heard, unless flights from before it are detached.

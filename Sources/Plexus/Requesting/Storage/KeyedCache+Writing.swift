@@ -5,7 +5,7 @@ extension KeyedCache {
   @usableFromInline
   func flush() async throws {
     guard let storage else { return }
-    let report = await turn(flushing: true, erases: true)
+    let report = await synchronizeInOrder(flushing: true, erases: true)
     if !report.failedWrites.isEmpty { retryWriting() }
     var failures = storage.takeLosses()
     failures.merge(report.failedRemovals) { _, newer in newer }
@@ -21,7 +21,7 @@ extension KeyedCache {
   func makeWriting() -> @concurrent @Sendable () async -> Bool? {
     { [weak self] in
       guard let self else { return nil }
-      let report = await turn(flushing: true)
+      let report = await synchronizeInOrder(flushing: true)
       let isComplete = report.failedWrites.isEmpty && report.hasRemoved && report.recordError == nil
       if !isComplete { retryWriting() }
       return isComplete
@@ -40,7 +40,7 @@ extension KeyedCache {
   /// - Throws: The error because of which some copies can remain.
   @usableFromInline
   func removeStored(named names: Set<String>?, byTag tags: Bool = false) async throws {
-    let report = await turn(flushing: false)
+    let report = await synchronizeInOrder(flushing: false)
     if let error = report.completeRemovalError { throw error }
     if tags, let error = report.recordError { throw error }
     let failures =
@@ -50,9 +50,9 @@ extension KeyedCache {
   }
 
   /// Removes copies and writes values in the queue of the storage, and waits for that.
-  private func turn(flushing: Bool, erases: Bool = false) async -> StorageReport {
+  private func synchronizeInOrder(flushing: Bool, erases: Bool = false) async -> StorageReport {
     guard let storage else { return StorageReport() }
-    // A turn that the cacher itself requests is not waited for.
+    // Work that the cacher itself requests is not waited for.
     let report = await storage.queue.result { [self] in
       var report = await synchronize(flushing: flushing)
       if erases {
@@ -74,9 +74,9 @@ extension KeyedCache {
   /// the storage.
   func synchronize(flushing: Bool) async -> StorageReport {
     guard let storage else { return StorageReport() }
-    var turn = StorageTurn(cache: self, storage: storage)
-    await turn.run(flushing: flushing)
-    return turn.report
+    var synchronization = StorageSynchronization(cache: self, storage: storage)
+    await synchronization.run(flushing: flushing)
+    return synchronization.report
   }
 
   // MARK: - Marks

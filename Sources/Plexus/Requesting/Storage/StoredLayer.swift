@@ -18,7 +18,7 @@ final class StoredLayer<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   /// The timer of changes that are written without a call of `flush`, if they are.
   let writeBehind: WriteBehindTimer?
   let queue = SerialQueue()
-  private let enqueued = Locked<Set<Turn>>([])
+  private let enqueued = Locked<Set<Reason>>([])
   /// Whether entries were removed by their keys, which can leave bytes in the cacher until the next flush.
   private let hasRemains = Atomic<Bool>(false)
   /// The values that had left memory and could not be written, until a flush reports them.
@@ -245,19 +245,19 @@ final class StoredLayer<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     }
   }
 
-  /// The reasons for turns of the queue that no caller waits for.
-  enum Turn: Hashable, Sendable {
+  /// The reasons for work in the queue that no caller waits for.
+  enum Reason: Hashable, Sendable {
     /// Removals, and the write of the values that have left memory.
     case writing
     /// All changes for a shared tier.
     case sending
   }
 
-  /// Enqueues a turn, unless one for this reason is enqueued that has not begun.
-  func enqueue(_ turn: Turn, _ work: @escaping @concurrent @Sendable () async -> Void) {
-    guard enqueued.withLock({ $0.insert(turn).inserted }) else { return }
+  /// Enqueues work, unless some for this reason is enqueued that has not begun.
+  func enqueue(_ reason: Reason, _ work: @escaping @concurrent @Sendable () async -> Void) {
+    guard enqueued.withLock({ $0.insert(reason).inserted }) else { return }
     queue.add { [self] in
-      enqueued.withLock { _ = $0.remove(turn) }
+      enqueued.withLock { _ = $0.remove(reason) }
       await work()
     }
   }

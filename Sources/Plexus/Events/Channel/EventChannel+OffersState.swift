@@ -1,5 +1,5 @@
 extension EventChannel {
-  /// The scheduling state of a channel: its subscribers, its retained events and the next step.
+  /// The offers of a channel: its subscribers, its retained events and the next step.
   ///
   /// Posts and replays are processed one after the other. An event that is not retained goes to all subscribers in
   /// one step. A retained event is offered to one subscriber at a time, and the next step waits for the result of
@@ -14,7 +14,7 @@ extension EventChannel {
   /// - An event is retained from its post until a success under a clearing rule, a limit, its deadline or a
   ///   request removes it.
   /// - All removed elements go through ``released``, so that they are released without a lock.
-  struct ScheduleState<Element: Sendable, Member: Sendable>: Sendable {
+  struct OffersState<Element: Sendable, Member: Sendable>: Sendable {
     /// An event for one subscriber.
     struct Offer: Sendable {
       let number: Int

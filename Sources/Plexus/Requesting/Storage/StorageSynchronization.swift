@@ -1,5 +1,5 @@
-/// One turn of removals and writes, in the queue of the storage.
-struct StorageTurn<Key: Hashable & Sendable, Value: Sendable>: Sendable {
+/// Removals and writes together, in the queue of the storage.
+struct StorageSynchronization<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   let cache: KeyedCache<Key, Value>
   let storage: StoredLayer<Key, Value>
   private(set) var report = CacheEngine.StorageReport()
@@ -286,9 +286,9 @@ struct StorageTurn<Key: Hashable & Sendable, Value: Sendable>: Sendable {
 }
 
 extension CacheEngine {
-  /// The result of one turn of removals and writes.
+  /// The result of removals and writes.
   ///
-  /// It is not nested in ``StorageTurn``, whose types of keys and values it does not depend on.
+  /// It is not nested in ``StorageSynchronization``, whose types of keys and values it does not depend on.
   struct StorageReport: Sendable {
     /// The error of the removal of all copies, if there is one.
     var completeRemovalError: (any Error)?

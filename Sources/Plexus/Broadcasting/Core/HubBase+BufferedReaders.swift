@@ -1,9 +1,9 @@
 // @unchecked Sendable because every field is guarded by the lock of the hub that owns the object.
 
 extension HubBase {
-  /// The part of ``BoundedBuffers`` that does not depend on the type of the elements.
+  /// The part of ``BufferedReaders`` that does not depend on the type of the elements.
   @usableFromInline
-  class BoundedBuffersBase: @unchecked Sendable {
+  class BufferedReadersBase: @unchecked Sendable {
     @exclusivity(unchecked) @safe
     @usableFromInline final var buffers: ContiguousArray<Buffer> = []
 
@@ -40,7 +40,7 @@ extension HubBase {
 extension HubBase {
   /// The window, and the subscribers of a hub that do not read the log.
   @usableFromInline
-  final class BoundedBuffers<Element: Sendable>: BoundedBuffersBase, @unchecked Sendable {
+  final class BufferedReaders<Element: Sendable>: BufferedReadersBase, @unchecked Sendable {
     /// The newest elements, as many as the largest limit of a reader of the window.
     @exclusivity(unchecked) @safe
     @usableFromInline var window = Ring<Element>()
@@ -125,7 +125,7 @@ extension HubBase {
   }
 }
 
-extension HubBase.BoundedBuffers {
+extension HubBase.BufferedReaders {
   /// Elements that were taken out of a window.
   fileprivate struct RetiredWindow: LogBase.Retired {
     let elements: ContiguousArray<Element>

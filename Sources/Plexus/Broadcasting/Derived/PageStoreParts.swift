@@ -1,6 +1,6 @@
 /// The parts of a state that are subscribed to by key path: one evaluation for all views of equal key paths.
 @usableFromInline
-final class SharedParts: Sendable {
+final class PageStoreParts: Sendable {
   private struct Entry: Sendable {
     let id: UInt64
     let path: any AnyKeyPath & Sendable

@@ -1,11 +1,11 @@
-// Unsafe: reading the trust at every hit without reference counting. `CopyTrust` keeps it.
+// Unsafe: reading the trust at every hit without reference counting. `SeenTrust` keeps it.
 
 public import Synchronization
 
 /// Whether a cache uses its copies of the values of a ``SharedCacher``: read at every hit, without a call.
 @usableFromInline
 @safe
-final class CopyTrust: Sendable {
+final class SeenTrust: Sendable {
   private let owned: NearTrust
   @usableFromInline let trust: Unmanaged<NearTrust>
   /// Whether the trust has the system's coarse clock.
