@@ -149,7 +149,7 @@ public final actor EventBus {
         }
       guard let known else { return }
       let box = Box(event)
-      if !known.post(box) { core.post(box, of: E.self, persistence, in: scope) }
+      if !known.hub.sendUnlessHeld(box) { core.post(box, of: E.self, persistence, in: scope) }
     } else {
       core.post(Box(event), of: E.self, persistence, in: scope)
     }

@@ -209,7 +209,7 @@ extension Flight {
     }
     return await withTaskPriorityEscalationHandler(
       operation: { await park(in: place, onCancel: onCancel) },
-      onPriorityEscalated: { _, priority in self.raise(to: priority) }
+      onPriorityEscalated: { _, priority in self.raise(to: PriorityLevel(priority)) }
     )
   }
 
@@ -220,7 +220,7 @@ extension Flight {
     onCancel: @Sendable () -> Void
   ) async -> Outcome? {
     // Later escalations call `onPriorityEscalated`.
-    raise(to: Task.currentPriority)
+    raise(to: .current)
     return await withTaskCancellationHandler(
       operation: { await park(in: place) },
       onCancel: onCancel,
@@ -359,6 +359,7 @@ extension Flight {
   /// Makes a task for the flight, with the priority of its callers.
   ///
   /// If the flight has been cancelled, the task is cancelled immediately.
+  @usableFromInline
   @discardableResult
   @inline(__always)
   final func addTask(_ make: (TaskPriority?) -> Task<Void, Never>) -> Task<Void, Never> {
@@ -391,11 +392,6 @@ extension Flight {
       if state.task == task { state.task = nil }
       state.otherTasks.removeAll { $0 == task }
     }
-  }
-
-  /// Raises the priority of the flight's tasks to that of a caller.
-  final func raise(to priority: TaskPriority) {
-    raise(to: PriorityLevel(priority))
   }
 
   /// Raises the priority of the flight's tasks to that of a caller.

@@ -15,14 +15,14 @@ import Testing
     let caller = begin { [load] in
       try await load.loadOutcome(in: place, begin: {}, leave: { false }).value(of: Int.self)
     }
-    load.endLoad(with: Result<Int, any Error>.success(1))
+    load.end(with: ValueOutcome(1))
     await #expect(throws: CancellationError.self) { try await caller.value }
   }
 
   @Test func `does not hold a caller that waits after its end`() async throws {
     let place = WaitPlace.first
     load.end()
-    load.endLoad(with: Result<Int, any Error>.success(1))
+    load.end(with: ValueOutcome(1))
     let outcome = try await load.loadOutcome(in: place, begin: {}, leave: { false })
     #expect(outcome.value(of: Int.self) == 1)
     #expect(!load.leaveLoad(place).isLast)

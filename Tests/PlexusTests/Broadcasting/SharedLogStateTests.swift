@@ -203,9 +203,10 @@ import Testing
   @Test func `what was prepared for delivery is visible before a task is resumed`() async {
     let hub = BroadcastHub<Int>()
     let subscription = hub.subscription(bufferingPolicy: .unbounded)
-    let delivery = hub.prepare(1)
+    var delivery = Delivery<Int>()
+    hub.prepare(1, &delivery)
     #expect(await subscription.first(1) == [1])
-    delivery?.deliver()
+    delivery.deliver()
   }
 
   @Test(arguments: [Policy.unbounded, .newest(1), .oldest(1)])
@@ -214,13 +215,13 @@ import Testing
   ) async {
     let hub = BroadcastHub<Int>()
     var subscription: Subscription<Int>? = hub.subscription(bufferingPolicy: policy())
-    var delivery: Delivery<Int>?
+    var delivery = Delivery<Int>()
     await SuspendedTask.suspend(isolation: #isolation) { task in
       if let subscription { hub.park(subscription.subscriber, task: task) }
-      delivery = hub.prepare(1)
-      delivery?.effects.perform()
+      hub.prepare(1, &delivery)
+      delivery.effects.perform()
     }
-    #expect(delivery?.effects.tasks.count == 1)
+    #expect(delivery.effects.tasks.count == 1)
     subscription = nil
     // The delivery has not ended yet: it can be occupied by thousands of others.
     #expect(hub.subscriberCount == 0)
@@ -236,7 +237,7 @@ import Testing
     var delivery = Delivery<Int>()
     buffer.deliver(element, from: sender, to: &delivery)
     delivery.deliver()
-    return delivery.displaced.first
+    return delivery.displaced?.first
   }
 
   private func buffer(

@@ -38,7 +38,7 @@ import Testing
         #expect(taken.map(\.id) == order.sorted())
         #expect(waiters.allSatisfy { $0.slot == -1 })
         #expect(parked.withLock { $0.isEmpty })
-        for waiter in taken { waiter.resume() }
+        for waiter in taken { waiter.task.resume() }
       }
       #expect(resumed.entries.sorted() == order.sorted())
     }
@@ -54,11 +54,11 @@ import Testing
         #expect(hasLeft)
         let hasLeftAgain = parked.withLock { $0.remove(waiters[leaving]) }
         #expect(!hasLeftAgain)
-        waiters[leaving].resume()
+        waiters[leaving].takeTask()?.task.resume()
         #expect(await resumed.first(1) == [leaving])
         let taken = parked.withLock { $0.removeAll() }
         #expect(taken.map(\.id) == [0, 1, 2, 3].filter { $0 != leaving })
-        for waiter in taken { waiter.resume() }
+        for waiter in taken { waiter.task.resume() }
       }
       #expect(resumed.count == 4)
     }
@@ -75,22 +75,22 @@ import Testing
           for leaving in [first, second] {
             let hasLeft = parked.withLock { $0.remove(waiters[leaving]) }
             #expect(hasLeft)
-            waiters[leaving].resume()
+            waiters[leaving].takeTask()?.task.resume()
           }
           let taken = parked.withLock { $0.removeAll() }
           #expect(taken.map(\.id) == (0..<5).filter { $0 != first && $0 != second })
-          for waiter in taken { waiter.resume() }
+          for waiter in taken { waiter.task.resume() }
         }
       }
     }
   }
 
-  @Test func `a waiter that is not parked cannot be taken out, and resuming it does nothing`() {
+  @Test func `a waiter that is not parked cannot be taken out, and has no task to resume`() {
     var parked = Waiter.List()
     let waiter = Waiter(id: 1)
     #expect(parked.remove(waiter) == false)
     #expect(parked.removeAll().count == 0)
-    waiter.resume()
+    #expect(waiter.takeTask() == nil)
   }
 
   @Test func `numbers are given out once and are never zero`() async {

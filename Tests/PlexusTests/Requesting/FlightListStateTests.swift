@@ -7,10 +7,10 @@ import Testing
   @Test(arguments: 0..<5)
   func `keep their order, and one is by itself`(count: Int) {
     let flights = (0..<count).map { _ in Flight() }
-    var list = CacheEffects.FlightList()
+    var list = CacheEffects.FlightList.none
     for flight in flights { list.append(flight) }
     #expect(list.isEmpty == (count == 0))
-    #expect((list.only != nil) == (count == 1))
+    if case .one(let flight) = list { #expect([flight] == flights) } else { #expect(count != 1) }
     #expect(list.array == flights)
   }
 }

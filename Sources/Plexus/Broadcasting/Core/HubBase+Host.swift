@@ -30,6 +30,7 @@ extension HubBase {
   ///
   /// - Parameter box: The element.
   /// - Returns: Whether it was sent.
+  @usableFromInline
   final func sendUnlessHeld(_ box: AnyBox) -> Bool {
     var effects = HubEffects()
     let isSent = state.withLock { state in

@@ -64,7 +64,13 @@ struct HubEffects: Sendable {
   @inlinable
   mutating func wake(_ tasks: ContiguousArray<Waiter.ParkedTask>) {
     guard !tasks.isEmpty else { return }
-    if woken == nil { woken = tasks } else { woken? += tasks }
+    if tasks.count == 1, first == nil, woken == nil {
+      first = tasks[0]
+    } else if woken == nil {
+      woken = tasks
+    } else {
+      woken? += tasks
+    }
   }
 
   /// Releases an object once the work is done.
@@ -121,7 +127,7 @@ struct HubEffects: Sendable {
   /// Does the work.
   @inlinable
   func perform() {
-    if more != nil || woken != nil { performAll() } else { first?.resume() }
+    if more != nil || woken != nil { performAll() } else { first?.task.resume() }
     withExtendedLifetime(released) {}
   }
 
@@ -129,19 +135,19 @@ struct HubEffects: Sendable {
   func performAll() {
     let tasks = tasks
     guard let work = more?.work else {
-      for task in tasks { task.resume() }
+      for task in tasks { task.task.resume() }
       return
     }
     // Tasks before a queue in subscription order are resumed before its task.
     var next = 0
     for queue in work.queues where queue.direct == nil {
       while next < tasks.count, tasks[next].id < queue.id {
-        tasks[next].resume()
+        tasks[next].task.resume()
         next += 1
       }
       queue.attend()
     }
-    for task in tasks[next...] { task.resume() }
+    for task in tasks[next...] { task.task.resume() }
     for item in work.discarded { item.report?.end(notified: 0, handled: 0) }
     for queue in work.queues where queue.direct != nil {
       if work.takesBack { queue.direct?.takeBack(in: queue) }

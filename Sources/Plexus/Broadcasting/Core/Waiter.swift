@@ -33,12 +33,6 @@ class Waiter: @unchecked Sendable {
     task = nil
     return Waiter.ParkedTask(id: id, task: parked)
   }
-
-  /// Resumes the parked task; called once, by the thread that removed the waiter from the list.
-  @inlinable
-  final func resume() {
-    takeTask()?.resume()
-  }
 }
 
 extension Waiter {
@@ -56,12 +50,6 @@ extension Waiter {
     init(id: Int, task: SuspendedTask) {
       self.id = id
       self.task = task
-    }
-
-    /// Resumes the task.
-    @inlinable
-    func resume() {
-      task.resume()
     }
   }
 }

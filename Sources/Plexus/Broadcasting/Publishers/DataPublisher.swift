@@ -198,7 +198,7 @@ public final actor DataPublisher<Value: Sendable>: StatefulBroadcaster {
   public nonisolated func load(
     _ operation: @escaping @concurrent @Sendable () async throws -> Value
   ) async throws -> Value {
-    try await load(.first, operation)
+    try await core.load(.first, { _ in operation }, accept: { $0.update($1, at: $2) }).value
   }
 
   /// Loads a value if the state is unknown, failed or stale.
@@ -211,15 +211,15 @@ public final actor DataPublisher<Value: Sendable>: StatefulBroadcaster {
   public nonisolated func loadIfNeeded(
     _ operation: @escaping @concurrent @Sendable () async throws -> Value
   ) async throws -> Value {
-    try await load(.fresh, operation)
+    try await core.load(.fresh, { _ in operation }, accept: { $0.update($1, at: $2) }).value
   }
 
-  @inlinable
-  nonisolated func load(
-    _ request: LoadingState<Value, Never>.Request,
-    _ operation: @escaping @concurrent @Sendable () async throws -> Value
-  ) async throws -> Value {
-    switch try await core.load(request, { _ in operation }, accept: { $0.update($1, at: $2) }) {
+}
+
+extension LoadingCore.Loaded where Cursor == Never {
+  /// The value, which is also the output of the operation.
+  @inlinable var value: Value {
+    switch self {
     case .known(let value): value
     case .outcome(let outcome): outcome.value(of: Value.self)
     }

@@ -12,15 +12,6 @@ extension Flight {
     Flight(priority: .current, hasCaller: true)
   }
 
-  /// Starts the task of the load.
-  ///
-  /// - Parameter make: Makes the task with the priority of the callers. It gets the ``result(of:)`` of the operation,
-  ///   and ends the load.
-  @usableFromInline
-  final func startLoad(_ make: (TaskPriority?) -> Task<Void, Never>) {
-    addTask(make)
-  }
-
   /// Runs the operation as work of the load.
   @inlinable
   @inline(__always)
@@ -77,15 +68,6 @@ extension Flight {
     let departure = leave(place)
     if departure.isLast { settle() }
     return departure
-  }
-
-  /// Ends the load, and passes the outcome to every caller; called with no lock held, after ``noteOutcome()``.
-  @inlinable
-  final func endLoad<Value: Sendable>(with result: Result<Value, any Error>) {
-    switch result {
-    case .success(let value): end(with: ValueOutcome(value))
-    case .failure(let error): end(with: Outcome(.failure, error: error))
-    }
   }
 }
 

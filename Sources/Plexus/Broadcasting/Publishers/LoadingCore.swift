@@ -1,3 +1,5 @@
+public import Synchronization
+
 /// The implementation of a publisher, which loads in flight use without keeping the publisher alive.
 @usableFromInline
 final class LoadingCore<Value: Sendable, Cursor: Sendable>: Sendable {
@@ -81,24 +83,34 @@ final class LoadingCore<Value: Sendable, Cursor: Sendable>: Sendable {
     let now = now
     // Replaced values and loads are released with no lock held.
     var former = Loading.Former()
-    var delivery = Delivery<LoadState<Value>>()
+    var delivery: Delivery<LoadState<Value>>?
     var move: MovableTimer.Move?
     let result = state.withLock { state in
       var publication = Publication.nothing
       let result = body(&state.loading, &publication, now)
       former = state.loading.takeFormer()
       if publishesStaleness { move = setTimer(of: &state, at: now) }
-      switch publication {
-      case .nothing: break
-      case .state: hub.prepare(state.loading.current, &delivery)
-      case .reset: hub.prepareReset(state.loading.current, &delivery)
+      if publication != .nothing, hub.hasSubscribers.load(ordering: .relaxed) {
+        delivery = prepare(state.loading.current, replacesUnread: publication == .reset)
       }
       return result
     }
-    delivery.deliver()
+    if let delivery = consume delivery { delivery.deliver() }
     if let move { perform(move) }
     withExtendedLifetime(former) {}
     return result
+  }
+
+  /// Appends a state without resuming tasks yet.
+  @inlinable
+  func prepare(_ state: LoadState<Value>, replacesUnread: Bool) -> Delivery<LoadState<Value>> {
+    var delivery = Delivery<LoadState<Value>>()
+    if replacesUnread {
+      hub.prepareReset(state, &delivery)
+    } else {
+      hub.prepare(state, &delivery)
+    }
+    return delivery
   }
 
   /// Ends every stream when the publisher is released.
@@ -120,6 +132,7 @@ extension LoadingCore {
   @usableFromInline
   enum Loaded: Sendable {
     case known(Value)
+    /// The outcome of a load, whose value is the output of its operation.
     case outcome(Outcome)
   }
 
@@ -146,7 +159,7 @@ extension LoadingCore {
       let outcome = try await flight.loadOutcome(in: place) {
         guard isNew else { return }
         let operation = operation(cursor)
-        flight.startLoad { priority in
+        flight.addTask { priority in
           Task.detached(priority: priority) { [self] in
             finish(flight, with: await flight.result(of: operation), accept)
           }
@@ -210,7 +223,10 @@ extension LoadingCore {
     change { loading, publication, now in
       if loading.finish(flight, with: result, { accept(&$0, $1, now) }) { publication = .state }
     }
-    flight.endLoad(with: result)
+    switch result {
+    case .success(let output): flight.end(with: ValueOutcome(output))
+    case .failure(let error): flight.end(with: Outcome(.failure, error: error))
+    }
   }
 }
 

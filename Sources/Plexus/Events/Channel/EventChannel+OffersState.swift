@@ -237,12 +237,12 @@ extension EventChannel {
         if ending != .unreached { queued.notified += 1 }
         if ending == .succeeded {
           queued.handled += 1
-          if queued.rule == .clearImmediately { clear(post: queued.post) }
+          if queued.rule == .clearImmediately { retained.clear(post: queued.post, into: &released) }
         }
         current = .queued(queued)
       case .replay(let receiver, _, let post):
         guard ending == .succeeded else { break }
-        let cleared = clear(post: post)
+        let cleared = retained.clear(post: post, into: &released)
         let place = firstPlace(from: receiver)
         if isRevocable, place < places.count, places[place].id == receiver {
           places[place].replayed.append(Replayed(post: post, cleared: cleared))
@@ -336,7 +336,7 @@ extension EventChannel {
         current = .queued(queued)
         return offer(queued.element, to: places[index])
       }
-      if queued.handled > 0 { clear(post: queued.post) }
+      if queued.handled > 0 { retained.clear(post: queued.post, into: &released) }
       let isPersisted = isKept(post: queued.post, at: now)
       if !isPersisted { released.append(queued.element) }
       return .end(
@@ -387,11 +387,6 @@ extension EventChannel {
     /// Returns the index of the first subscriber at or after a place.
     private func firstPlace(from id: Int) -> Int {
       places.firstSortedIndex { $0.id >= id }
-    }
-
-    @discardableResult
-    private mutating func clear(post: Int) -> RetainedEventsState<Element>.Cleared? {
-      retained.clear(post: post, into: &released)
     }
   }
 }

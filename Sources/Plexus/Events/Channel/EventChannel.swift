@@ -82,15 +82,6 @@ final class EventChannel: Sendable {
     case isDone(isKept: Bool)
   }
 
-  /// Posts an event that is not retained and not waited for, if the channel is idle.
-  ///
-  /// - Parameter box: The event.
-  /// - Returns: Whether it was posted.
-  @usableFromInline
-  func post(_ box: AnyBox) -> Bool {
-    hub.sendUnlessHeld(box)
-  }
-
   /// Posts an event.
   ///
   /// - Parameters:

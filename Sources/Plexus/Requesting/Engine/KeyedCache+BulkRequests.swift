@@ -136,7 +136,7 @@ extension CacheEngine {
       await withTaskPriorityEscalationHandler(
         operation: { await outcomes(of: places, scope: scope) },
         onPriorityEscalated: { _, priority in
-          for place in places { place.flight.raise(to: priority) }
+          for place in places { place.flight.raise(to: PriorityLevel(priority)) }
         }
       )
     } else {
