@@ -96,13 +96,19 @@ struct `Processes under load` {
     await nodes.perform(3)
     let lost = try await cause(fault, servers, nodes)
     await nodes.perform(3)
+    // On a busy machine, the processes that wait perform little meanwhile.
+    while try history(on: servers).clearCount <= 5 { await nodes.perform(1) }
     try await nodes.end()
-    let file = servers.server.folder.appending(path: "history")
-    let history = HistoryState(try String(contentsOf: file, encoding: .utf8))
+    let history = try history(on: servers)
     let violations = history.violations(lease: UInt64(Self.nearLease) * 1_000_000, lost: lost)
     #expect(violations.isEmpty, "\(violations.count): \(violations.prefix(3).map { "\($0)" })")
     #expect(history.requestCount > 1_000)
-    #expect(history.clearCount > 5)
+  }
+
+  /// Returns the history that the processes have written so far.
+  private func history(on servers: Servers) throws -> HistoryState {
+    let file = servers.server.folder.appending(path: "history")
+    return HistoryState(try String(contentsOf: file, encoding: .utf8))
   }
 
   /// Lets something fail, repeatedly if that is quick.
