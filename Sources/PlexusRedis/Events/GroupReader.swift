@@ -56,7 +56,7 @@ actor GroupReader {
   private var hasReportedLoss = false
   /// Whether the group was lost, and has had no message since.
   private var isWithoutMessage = false
-  private var ahead = ReadAhead(limit: 256)
+  private var ahead: ReadAhead
   /// The times of the last reading and renewal.
   private var readTime: Nanoseconds = 0
   private var renewTime: Nanoseconds = 0
@@ -71,9 +71,11 @@ actor GroupReader {
     _ names: TopicNames,
     group: String,
     retryAfter: Duration,
-    pace: Duration? = nil
+    pace: Duration? = nil,
+    ahead: ReadAhead = ReadAhead(limit: 256)
   ) {
     self.events = events
+    self.ahead = ahead
     self.names = names
     self.group = group.canonicalSpelling
     self.retryAfter = retryAfter

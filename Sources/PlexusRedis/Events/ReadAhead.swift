@@ -4,9 +4,13 @@ struct ReadAhead: Sendable {
   static let targetBytes = 1 << 20
 
   private let limit: Int
-  private(set) var count = 1
+  private(set) var count: Int
 
-  init(limit: Int) {
+  /// - Parameters:
+  ///   - count: The number at first.
+  ///   - limit: The largest number.
+  init(from count: Int = 1, limit: Int) {
+    self.count = count
     self.limit = limit
   }
 
