@@ -26,7 +26,7 @@ extension KeyedCache {
     _ shard: inout Shard<Key, Value>,
     _ transaction: inout Transaction
   ) {
-    end(arrival.index, next: arrival.next, &shard, &transaction)
+    publish(arrival.index, launching: arrival.next, &shard, &transaction)
     if shard.extras != nil { shard.keep(arrival, &transaction) }
     guard let staleTimeToLive, transaction.value == nil else { return }
     shard.sweepStaleValues(
@@ -37,12 +37,25 @@ extension KeyedCache {
     )
   }
 
-  /// Publishes the state after the end of a flight, and launches the next one.
+  /// Ends the flight of an entry, which is removed if it has nothing left.
   @inlinable
   @inline(__always)
   func end(
     _ index: Int,
     next: Flight?,
+    _ shard: inout Shard<Key, Value>,
+    _ transaction: inout Transaction
+  ) {
+    publish(index, launching: next, &shard, &transaction)
+    if next == nil { shard.removeIfEmpty(index, &transaction.effects) }
+  }
+
+  /// Publishes the state after a change, and launches the next flight.
+  @inlinable
+  @inline(__always)
+  func publish(
+    _ index: Int,
+    launching next: Flight?,
     _ shard: inout Shard<Key, Value>,
     _ transaction: inout Transaction
   ) {
@@ -52,6 +65,5 @@ extension KeyedCache {
       shard.launch(next, index, isBulk: transaction.isBulk, &transaction.effects)
     }
     shard.publish(index, &transaction.effects)
-    if next == nil { shard.removeIfEmpty(index, &transaction.effects) }
   }
 }
