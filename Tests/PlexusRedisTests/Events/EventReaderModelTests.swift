@@ -67,7 +67,7 @@ struct `The readers of events` {
 
   /// Returns a reader that looks for the events of other nodes only once, unless they wake it.
   ///
-  /// On a busy machine, a reader reads fewer events than before: those that it reads first are certain.
+  /// On a busy machine, a reader reads fewer events than before; only the number of the first ones is certain.
   private func reader(
     _ link: RedisEvents,
     retryAfter: Duration = .seconds(100_000),
