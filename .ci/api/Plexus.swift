@@ -34,6 +34,17 @@ public protocol Broadcaster<Element> : Sendable {
 
 extension Broadcaster {
 
+    @inlinable nonisolated public func observe(bufferingPolicy: Plexus.BufferingPolicy<Self.Element> = .unbounded, _ handler: @escaping @isolated(any) @Sendable (Self.Element) -> Void) -> Plexus.ObservationToken
+
+    @inlinable nonisolated public func observe(bufferingPolicy: Plexus.BufferingPolicy<Self.Element> = .unbounded, _ handler: @escaping @isolated(any) @Sendable (Self.Element) async -> Void) -> Plexus.ObservationToken
+
+    @inlinable nonisolated public func observe<Owner>(as owner: Owner, bufferingPolicy: Plexus.BufferingPolicy<Self.Element> = .unbounded, _ handler: @escaping @isolated(any) @Sendable (Owner, Self.Element) -> Void) where Owner : AnyObject, Owner : Sendable
+
+    @inlinable nonisolated public func observe<Owner>(as owner: Owner, bufferingPolicy: Plexus.BufferingPolicy<Self.Element> = .unbounded, _ handler: @escaping @isolated(any) @Sendable (Owner, Self.Element) async -> Void) where Owner : AnyObject, Owner : Sendable
+}
+
+extension Broadcaster {
+
     nonisolated public func subscribe(bufferingPolicy: Plexus.BufferingPolicy<Self.Element>) -> AsyncStream<Self.Element>
 
     nonisolated public func subscribe() -> AsyncStream<Self.Element>
@@ -47,17 +58,6 @@ extension Broadcaster {
 
     nonisolated public func removeDuplicates() -> some Plexus.Broadcaster<Self.Element> where Self.Element : Equatable
 
-}
-
-extension Broadcaster {
-
-    @inlinable nonisolated public func observe(bufferingPolicy: Plexus.BufferingPolicy<Self.Element> = .unbounded, _ handler: @escaping @isolated(any) @Sendable (Self.Element) -> Void) -> Plexus.ObservationToken
-
-    @inlinable nonisolated public func observe(bufferingPolicy: Plexus.BufferingPolicy<Self.Element> = .unbounded, _ handler: @escaping @isolated(any) @Sendable (Self.Element) async -> Void) -> Plexus.ObservationToken
-
-    @inlinable nonisolated public func observe<Owner>(as owner: Owner, bufferingPolicy: Plexus.BufferingPolicy<Self.Element> = .unbounded, _ handler: @escaping @isolated(any) @Sendable (Owner, Self.Element) -> Void) where Owner : AnyObject, Owner : Sendable
-
-    @inlinable nonisolated public func observe<Owner>(as owner: Owner, bufferingPolicy: Plexus.BufferingPolicy<Self.Element> = .unbounded, _ handler: @escaping @isolated(any) @Sendable (Owner, Self.Element) async -> Void) where Owner : AnyObject, Owner : Sendable
 }
 
 public typealias BufferingPolicy<Element> = AsyncStream<Element>.Continuation.BufferingPolicy
@@ -443,14 +443,34 @@ final public actor DataPublisher<Value> : Plexus.StatefulBroadcaster where Value
 
 extension DataPublisher {
 
-    nonisolated public func subscriberCounts(bufferingPolicy: Plexus.BufferingPolicy<Int> = .unbounded) -> AsyncStream<Int>
-
-    public func waitForSubscriber() async throws
+    nonisolated public func follow<Source>(_ sequence: Source) where Value == Source.Element, Source : Sendable, Source : AsyncSequence
 }
 
 extension DataPublisher {
 
-    nonisolated public func follow<Source>(_ sequence: Source) where Value == Source.Element, Source : Sendable, Source : AsyncSequence
+    // Returns a stream of the current number of subscribers, followed by every change of it.
+    
+    //
+    
+    // The stream does not count as a subscriber, and ends when the publisher is released. For details, see
+    
+    // ``Messenger/subscriberCounts(bufferingPolicy:)``.
+    
+    //
+    
+    // - Parameter bufferingPolicy: The policy for numbers that the reader has not read yet.
+    
+    // - Returns: The stream. Dropping it or cancelling the task that iterates it ends the subscription.
+    
+    nonisolated public func subscriberCounts(bufferingPolicy: Plexus.BufferingPolicy<Int> = .unbounded) -> AsyncStream<Int>
+
+    // Waits until there is at least one subscriber, which can be a stream or a handler.
+    
+    //
+    
+    // - Throws: A `CancellationError` if the calling task is cancelled.
+    
+    public func waitForSubscriber() async throws
 }
 
 public struct DebouncedSequence<Base> : AsyncSequence, Sendable where Base : Sendable, Base : AsyncSequence, Base.Element : Sendable {
@@ -831,14 +851,14 @@ final public actor Messenger<Message> : Plexus.Broadcaster where Message : Senda
     nonisolated public var subscriberCount: Int { get }
 }
 
-extension Messenger where Message == () {
-
-    @inlinable nonisolated public func send(from author: Plexus.Author? = nil)
-}
-
 extension Messenger {
 
     nonisolated public func follow<Source>(_ sequence: Source) where Message == Source.Element, Source : Sendable, Source : AsyncSequence
+}
+
+extension Messenger where Message == () {
+
+    @inlinable nonisolated public func send(from author: Plexus.Author? = nil)
 }
 
 extension Messenger {

@@ -213,7 +213,6 @@ public final actor DataPublisher<Value: Sendable>: StatefulBroadcaster {
   ) async throws -> Value {
     try await core.load(.fresh, { _ in operation }, accept: { $0.update($1, at: $2) }).value
   }
-
 }
 
 extension LoadingCore.Loaded where Cursor == Never {
