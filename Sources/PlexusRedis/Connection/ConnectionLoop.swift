@@ -67,8 +67,6 @@ final class ConnectionLoop: Sendable {
     var hasEnded = false
     /// The server that is connected.
     var peer: RedisAddress?
-    /// The history of replication of the server that was connected last; nothing if it is not known.
-    var history = ""
     /// The reason why the present connection is ended, if it is not the server that ends it.
     var verdict: RedisConnectionError?
     /// Whether the next attempt to connect begins at once.
@@ -87,6 +85,8 @@ final class ConnectionLoop: Sendable {
   let wake: WakePipe
   private let renewal = CredentialRenewal()
   let state: Locked<State>
+  /// The spaces that were checked on the connection.
+  let checked = Locked(CheckedSpacesState())
 
   init(
     _ settings: RedisConnection.Settings,
@@ -108,8 +108,6 @@ final class ConnectionLoop: Sendable {
   var load: (commands: Int, bytes: Int) {
     state.withLock { ($0.pipeline.count, $0.pipeline.outboxBytes) }
   }
-
-  var history: String { state.withLock { $0.history } }
 
   /// The numbers of the connection.
   var traffic: TrafficState {
@@ -182,11 +180,12 @@ extension ConnectionLoop {
 
   /// Uses a connection until it ends.
   private func use(_ connected: ServerConnector.Connected) -> End {
+    let (checks, history) = (connected.checks, connected.checks?.history ?? "")
+    checked.withLock { $0.connect(checks?.checked ?? [], of: history) }
     let (turn, isSuperseded) = state.withLock { state -> (PipelineState<Wait>.Turn?, Bool) in
       // The sentinels have announced another master while the connection was made.
       guard !state.hurries else { return (nil, true) }
       (state.socket, state.peer) = (connected.socket, connected.address)
-      state.history = connected.history
       state.lastActivity = .now
       state.traffic.connections += 1
       return (state.pipeline.connect(), false)

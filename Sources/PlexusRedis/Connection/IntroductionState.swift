@@ -13,12 +13,8 @@ struct IntroductionState: Sendable {
   private let secret: String
   /// The commands that are not answered yet.
   private var commands: ArraySlice<RedisCommand>
-  /// The checks that follow, and have not ended.
-  private var checks: [RestartCheckState]
-  /// Whether the first commands of the checks go together with the question about the server's history of replication.
-  private var asksForHistory: Bool
-  /// The name of the server's history of replication; nothing if it is not known.
-  private(set) var history = ""
+  /// The checks that follow.
+  private(set) var checks: RestartChecksState?
 
   /// - Parameters:
   ///   - peer: The server that is expected.
@@ -37,8 +33,7 @@ struct IntroductionState: Sendable {
     setup: [RedisCommand] = [],
     checks: [RestartCheckState]? = nil
   ) {
-    self.checks = checks ?? []
-    asksForHistory = checks != nil
+    self.checks = checks.map { RestartChecksState($0) }
     (self.peer, self.address) = (peer, address)
     secret = credentials?.password ?? ""
     var hello: [RedisCommand.Argument] = ["3"]
@@ -53,16 +48,14 @@ struct IntroductionState: Sendable {
 
   /// The commands that are sent together next; none at the end.
   var next: [RedisCommand] {
-    if let command = commands.first { return [command] }
-    let question = asksForHistory ? [RedisCommand("INFO", ["replication"])] : []
-    return question + checks.flatMap(\.commands)
+    commands.first.map { [$0] } ?? checks?.next ?? []
   }
 
   /// Takes the replies to these commands.
   ///
   /// - Returns: The reason why the connection cannot be used, if there is one.
   mutating func answer(_ replies: [RESPValue]) -> RedisConnectionError? {
-    guard let command = commands.popFirst() else { return answerChecks(replies[...]) }
+    guard let command = commands.popFirst() else { return answerChecks(replies) }
     let reply = replies.first ?? .null
     if case .error(let error) = reply {
       return .refused(address: address, error.hiding(secret))
@@ -72,36 +65,22 @@ struct IntroductionState: Sendable {
     return nil
   }
 
-  private mutating func answerChecks(
-    _ replies: ArraySlice<RESPValue>
-  ) -> RedisConnectionError? {
-    var replies = replies
-    if asksForHistory {
-      asksForHistory = false
-      history = Self.history(in: replies.popFirst() ?? .null)
-      for index in checks.indices { checks[index].history = history }
-    }
-    var failure: RedisConnectionError?
-    for index in checks.indices {
-      let own = replies.prefix(checks[index].commands.count)
-      replies = replies.dropFirst(own.count)
-      // The scripts of a space without rights are refused as well.
-      if let error = checks[index].answer(Array(own)), error.kind != .permission {
-        failure = failure ?? .refused(address: address, error)
+  private mutating func answerChecks(_ replies: [RESPValue]) -> RedisConnectionError? {
+    do {
+      try checks?.answer(replies)
+      return nil
+    } catch {
+      switch error {
+      case .refused(let error): return .refused(address: address, error)
+      case .changed:
+        return .unreachable(address: address, reason: RestartChecksState.changeReason)
       }
     }
-    checks.removeAll(where: \.commands.isEmpty)
-    return failure
   }
 
-  /// Reads the name of a server's history of replication: a master begins another one when it starts, and when it is
-  /// promoted.
-  ///
-  /// - Returns: Nothing if the right is missing, or the server is one that does not say it.
-  private static func history(in reply: RESPValue) -> String {
-    let name = "master_replid:"
-    let line = reply.text?.split(whereSeparator: \.isNewline).first { $0.hasPrefix(name) }
-    return line.map { String($0.dropFirst(name.count).prefix(40)) } ?? ""
+  /// Returns whether a message says that all keys have changed: the server was emptied, or has loaded other data.
+  static func isFlush(_ push: [RESPValue]) -> Bool {
+    push.count == 2 && push[0].text == "invalidate" && push[1].elements == nil
   }
 
   /// The error of a reply that no server gives to a command.

@@ -1,3 +1,5 @@
+internal import PlexusSupport
+
 /// A pipelined connection to a server, which reconnects whenever it breaks.
 ///
 /// Commands of all tasks share it: they are sent in the order of the calls, and none waits for the reply of another
@@ -103,8 +105,8 @@ final class RedisConnection: Sendable {
   /// The number of the database.
   var database: Int { loop.settings.database }
 
-  /// The history of replication of the server that was connected last; nothing if it is not known.
-  var history: String { loop.history }
+  /// The spaces that were checked on the connection for a restart of the server.
+  var checked: Locked<CheckedSpacesState> { loop.checked }
 
   /// The commands without a reply, and the bytes that wait to be sent.
   var load: (commands: Int, bytes: Int) { loop.load }

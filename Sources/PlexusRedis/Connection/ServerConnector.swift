@@ -10,8 +10,8 @@ struct ServerConnector {
     let parser: RESPParser
     /// The address of the server itself.
     let address: RedisAddress
-    /// The server's history of replication; nothing if it is not known.
-    let history: String
+    /// The checks of the spaces, if there were any.
+    let checks: RestartChecksState?
     /// The time at which the credentials expire, if they do.
     let expires: ContinuousClock.Instant?
   }
@@ -91,7 +91,7 @@ struct ServerConnector {
       socket: socket,
       parser: parser,
       address: address,
-      history: introduction.history,
+      checks: introduction.checks,
       expires: known?.expires
     )
   }
@@ -230,11 +230,14 @@ struct ServerConnector {
       switch socket.read(into: &buffer) {
       case .bytes(let count):
         parser.append(buffer[..<count])
+        let values: (replies: [RESPValue], hasFlush: Bool)
         do throws(RESPError) {
-          replies += try Self.replies(from: &parser)
+          values = try Self.values(from: &parser)
         } catch {
           throw failure(error.description)
         }
+        if values.hasFlush { throw failure(RestartChecksState.changeReason) }
+        replies += values.replies
         if replies.count > commands.count {
           throw IntroductionState.nonsense(commands[commands.count - 1].name, at: address)
         }
@@ -256,13 +259,19 @@ struct ServerConnector {
     }
   }
 
-  /// Returns the values that have arrived, without messages.
-  private static func replies(from parser: inout RESPParser) throws(RESPError) -> [RESPValue] {
+  /// Returns the replies that have arrived, and whether a message says that all keys have changed.
+  private static func values(
+    from parser: inout RESPParser
+  ) throws(RESPError) -> (replies: [RESPValue], hasFlush: Bool) {
     var replies: [RESPValue] = []
+    var hasFlush = false
     while let value = try parser.next() {
-      if case .push = value { continue }
-      replies.append(value)
+      if case .push(let elements) = value {
+        hasFlush = hasFlush || IntroductionState.isFlush(elements)
+      } else {
+        replies.append(value)
+      }
     }
-    return replies
+    return (replies, hasFlush)
   }
 }

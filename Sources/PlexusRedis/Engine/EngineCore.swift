@@ -373,6 +373,8 @@ final class EngineCore: Sendable {
         defer { state.hasConnected = true }
         return (state.all, !state.hasConnected)
       }
+      // Loaded data was not announced meanwhile.
+      doubt([clears, values.withLock { $0 }])
       // Announcements since the last connection were lost, and so can be the data of the server.
       for space in spaces {
         if !isFirst { space.loseRegistrations() }
@@ -388,6 +390,7 @@ final class EngineCore: Sendable {
     case .push(let elements):
       guard elements.first?.text == "invalidate", elements.count == 2 else { return }
       guard let names = elements[1].elements else {
+        doubt([self.connection, clears, values.withLock { $0 }])
         for space in state.withLock({ $0.all }) {
           space.loseRegistrations()
           space.loseTrack()
@@ -396,6 +399,11 @@ final class EngineCore: Sendable {
       }
       for name in names { hear(name.text ?? "") }
     }
+  }
+
+  /// Lets spaces be checked again on connections whose server can have loaded other data.
+  private func doubt(_ connections: [RedisConnection?]) {
+    for connection in connections { connection?.checked.withLock { $0.doubt() } }
   }
 
   /// Tells the spaces with a name, except one, about a change that was made over the connection of all.

@@ -27,6 +27,8 @@ struct RestartCheckState: Sendable {
   private(set) var commands: [RedisCommand]
   /// The server's history of replication, to be set before the first reply; nothing if it is not known.
   var history = ""
+  /// The key of the space that has its last run.
+  var space: String { names.schemas }
   private var step = Step.reads
   private let names: TierNames
   private let database: Int

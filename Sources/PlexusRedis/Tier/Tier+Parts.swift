@@ -39,7 +39,7 @@ extension Tier {
     for start in stride(from: 0, to: parts.count, by: Self.windowSize) {
       let calls = parts[start...].prefix(Self.windowSize).map(makeCall)
       do {
-        try await checkRestart()
+        try await checkRestart(on: isRemoval ? removals : other ?? connection)
         results +=
           isRemoval
           ? await runRemoval(script, calls) : await script.run(calls, on: other ?? connection)
@@ -95,6 +95,9 @@ extension Tier {
 
   /// Returns schemas as scripts read them.
   func list(_ schemas: [String]) -> String { " \(schemas.joined(separator: " ")) " }
+
+  /// The connection of the removals.
+  var removals: RedisConnection { replicas?.connection ?? connection }
 
   /// Runs a script that removes something, and waits until the replicas have acknowledged it.
   ///

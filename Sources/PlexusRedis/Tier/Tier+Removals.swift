@@ -57,14 +57,19 @@ extension Tier {
   /// - Throws: An error of the connection.
   @discardableResult
   func removeAll(unlessRaisedAbove number: UInt64? = nil) async throws -> TierEpoch {
-    let call = RedisScript.Call(
-      keys: heads + [names.acknowledgements],
-      arguments: knowledge + [.text(number.map { "\($0)" } ?? "")]
-    )
-    try await checkRestart()
+    try await checkRestart(on: removals)
+    let call = removalOfAll(unlessRaisedAbove: number)
     let reply = try await runRemoval(TierScripts.removeAll, [call])[0].get()
     guard let epoch = note(reply) else { throw TierError.unexpectedReply }
     return epoch
+  }
+
+  /// The call that raises the epoch, unless it is above that with a number.
+  func removalOfAll(unlessRaisedAbove number: UInt64?) -> RedisScript.Call {
+    RedisScript.Call(
+      keys: heads + [names.acknowledgements],
+      arguments: knowledge + [.text(number.map { "\($0)" } ?? "")]
+    )
   }
 }
 
@@ -94,7 +99,7 @@ extension Tier {
   ///
   /// - Returns: The mark that nodes acknowledge.
   func fence() async throws -> TierMark {
-    try await checkRestart()
+    try await checkRestart(on: connection)
     let reply = try await TierScripts.fence.run(
       on: connection,
       keys: heads + [names.acknowledgements, names.fence],
@@ -111,7 +116,7 @@ extension Tier {
   /// - Returns: The answer.
   /// - Throws: An error of the connection.
   func beat(acknowledging acknowledged: TierMark?, trust: Duration) async throws -> Beat {
-    try await checkRestart()
+    try await checkRestart(on: connection)
     let reply = try await TierScripts.beat.run(
       on: connection,
       keys: heads + [names.acknowledgements, names.nodes, names.fence],

@@ -15,22 +15,40 @@ extension Tier {
     )
   }
 
-  /// Checks the server before the first script of the space: the connection is older.
-  func checkRestart() async throws {
-    guard !isChecked.withLock({ $0 }) else { return }
-    var check = restartCheck
-    while !check.commands.isEmpty {
-      let replies = try await connection.send(check.commands).map { result in
+  /// Checks the server before a script of the space, unless that was done on the connection: the space is newer, a right
+  /// was missing, or the server can have loaded other data.
+  func checkRestart(on connection: RedisConnection) async throws {
+    let space = names.schemas
+    let (isChecked, round, former) = connection.checked.withLock {
+      ($0.isChecked(space), $0.round, $0.history(of: space))
+    }
+    guard !isChecked else { return }
+    let number = epoch?.counter
+    var checks = RestartChecksState([restartCheck])
+    while !checks.next.isEmpty {
+      let replies = try await connection.send(checks.next).map { result in
         do {
           return try result.get()
         } catch let error as RedisError {
           return RESPValue.error(error)
         }
       }
-      // Known once the connection has answered.
-      check.history = connection.history
-      if let error = check.answer(replies) { throw error }
+      do {
+        try checks.answer(replies)
+      } catch {
+        switch error {
+        case .refused(let error): throw error
+        case .changed: throw RedisConnectionError.lost(reason: RestartChecksState.changeReason)
+        }
+      }
     }
-    isChecked.withLock { $0 = true }
+    if let error = checks.missingRight { throw error }
+    let history = checks.history ?? ""
+    if let former, former != history {
+      // Scripts that were on their way have given out tokens of the new run before it was noted.
+      let call = removalOfAll(unlessRaisedAbove: number)
+      _ = try note(await TierScripts.removeAll.run([call], on: connection)[0].get())
+    }
+    connection.checked.withLock { $0.note(space, of: history, asOf: round) }
   }
 }

@@ -85,8 +85,6 @@ final class Tier: Sendable {
 
   private let known: Locked<Knowledge>
   private let holders = Locked(LeaseHoldersState<ContinuousClock.Instant>())
-  /// Whether the server of the connection has been checked for a restart, with which each later connection begins.
-  let isChecked = Locked(false)
 
   /// - Parameters:
   ///   - space: The name of the space.

@@ -303,4 +303,132 @@ struct `Caches over a server that restarts while other processes continue` {
     #expect(try await newcomer.map.request("k") == "2")
     for node in [survivor, newcomer] { try await node.close() }
   }
+
+  /// A server with a process that is cut off after clears that its former replica does not have, and another process.
+  private struct Split {
+    let pair: Failover
+    let origin = Guarded("1")
+    let proxies: [RedisProxy]
+    let node: CacheNode
+    let other: CacheNode
+
+    init() async throws {
+      let pair = try await Failover()
+      self.pair = pair
+      proxies = [try RedisProxy(pair.first), try RedisProxy(pair.first)]
+      let fetch: @Sendable (String) -> String = { [origin] _ in origin.withLock { $0 } }
+      node = try await CacheNode(proxies[0].address, fetch: fetch)
+      other = try await CacheNode(proxies[1].address, fetch: fetch)
+      #expect(try await node.map.request("k") == "1")
+      _ = try await other.map.request("o")
+      await pair.replicate()
+      try RedisShell.perform(["REPLICAOF NO ONE"], on: pair.second)
+      origin.withLock { $0 = "2" }
+      for _ in 0..<3 { try await node.map.clear("k") }
+      proxies[0].refuse()
+      await node.engine.becomesIsolated()
+    }
+
+    /// Lets the server load the data of its former replica, and promotes it again.
+    func loadOlder() async throws {
+      try RedisShell.perform(["SET mark second"], on: pair.second)
+      try RedisShell.perform(["REPLICAOF 127.0.0.1 \(pair.secondPort)"], on: pair.first)
+      await Failover.poll { [pair] in
+        (try? RedisShell.reply("GET mark", on: pair.first))?.contains("second") == true
+      }
+      try RedisShell.perform(["REPLICAOF NO ONE"], on: pair.first)
+    }
+
+    /// Expects that no process is given the value from before the clears.
+    func end() async throws {
+      try await World.draw(by: other)
+      proxies[0].endRefusal()
+      await node.engine.becomesConnected()
+      #expect(try await node.map.request("k") == "2")
+      #expect(try await other.map.request("k") == "2")
+      for node in [node, other] { try await node.close() }
+    }
+  }
+
+  @Test(arguments: [false, true])
+  func
+    `a clear is not undone by a master that has followed a server without it, although a process keeps its connection`(
+      isStalled: Bool
+    ) async throws
+  {
+    let split = try await Split()
+    if isStalled { split.proxies[1].stall() }
+    let other = split.other
+    // They reach the server once it is promoted, before the process hears that all keys have changed.
+    let requests = (0..<(isStalled ? 20 : 0)).map { number in
+      Task { try await other.map.request("stalled \(number)") }
+    }
+    if isStalled { await Failover.poll { other.engine.status.caches.unansweredCommands > 0 } }
+    try await split.loadOlder()
+    split.proxies[1].resume()
+    for request in requests { _ = try await request.value }
+    try await split.end()
+  }
+
+  @Test func `a clear is not undone by a master that follows a server without it during a check`()
+    async throws
+  {
+    let split = try await Split()
+    split.proxies[1].refuse()
+    await split.other.engine.becomesIsolated()
+    split.proxies[1].hold(before: "EVALSHA")
+    split.proxies[1].endRefusal()
+    await Failover.poll { split.proxies[1].isHeld }
+    try await split.loadOlder()
+    split.proxies[1].releaseHeld()
+    await split.other.engine.becomesConnected()
+    try await split.end()
+  }
+
+  @Test(arguments: ["get", "script", "eval|evalsha"])
+  func
+    `a clear is not undone although a right was missing when a process connected after the restart`(
+      rights: String
+    ) async throws
+  {
+    let world = try await World()
+    let proxy = try RedisProxy(world.server)
+    let late = try await CacheNode(proxy.address) { [world] _ in world.origin.withLock { $0 } }
+    try await world.other.close()
+    #expect(try await world.node.map.request("k") == "1")
+    _ = try await late.map.request("o")
+    try RedisShell.perform(["SAVE"], on: world.server)
+    world.origin.withLock { $0 = "2" }
+    for _ in 0..<3 { try await world.node.map.clear("k") }
+    proxy.refuse()
+    try await world.restart(reaching: [])
+    await late.engine.becomesIsolated()
+    let refused = rights.split(separator: "|").map { "-\($0)" }.joined(separator: " ")
+    try RedisShell.perform(["ACL SETUSER default \(refused)"], on: world.server)
+    proxy.endRefusal()
+    await Failover.poll {
+      if case .isolated = late.engine.status.caches.health { false } else { true }
+    }
+    try RedisShell.perform(["ACL SETUSER default +@all"], on: world.server)
+    try await World.draw(by: late)
+    await world.reconnect()
+    #expect(try await world.node.map.request("k") == "2")
+    #expect(try await late.map.request("k") == "2")
+    for node in [world.node, late] { try await node.close() }
+  }
+
+  @Test func `a server that is emptied keeps its connections`() async throws {
+    let world = try await World()
+    #expect(try await world.node.map.request("k") == "1")
+    for round in 1...3 {
+      try RedisShell.perform(["FLUSHALL"], on: world.server)
+      world.origin.withLock { $0 = "\(round)" }
+      for node in [world.node, world.other] {
+        #expect(try await node.map.request("k \(round)") == "\(round)")
+      }
+    }
+    #expect(world.node.engine.status.reconnections == 0)
+    #expect(world.other.engine.status.reconnections == 0)
+    try await world.end()
+  }
 }

@@ -125,38 +125,90 @@ struct `The check whether a server has restarted` {
     return state
   }
 
+  /// The reply to the question for the server's history.
+  private func info(_ history: String) -> RESPValue {
+    text("# Replication\r\nrole:master\r\nmaster_replid:\(history)\r\nmaster_replid2:0\r\n")
+  }
+
   @Test func `a connection is not used before the checks have ended, except without the rights`() {
     var state = introduction([check(), check(space: "t")])
-    #expect(state.next.map { words($0).last } == ["replication", "{s}:2:schemas", "{t}:2:schemas"])
+    #expect(state.next.map { words($0).last } == ["{s}:2:schemas", "{t}:2:schemas", "replication"])
     let noRights = error("NOPERM no rights")
-    #expect(state.answer([noRights, noRights, text("5/r")]) == nil)
-    #expect(state.history.isEmpty)
-    #expect(state.next.count == 1)
-    #expect(state.answer([unknown]) == nil)
+    #expect(state.answer([noRights, text("5/r"), noRights]) == nil)
+    #expect(state.checks?.history == "")
+    #expect(state.next.count == 2)
+    #expect(state.answer([unknown, noRights]) == nil)
     var other = state
-    #expect(state.answer([text("digest"), .integer(1)]) == nil)
+    #expect(state.answer([text("digest"), .integer(1), noRights]) == nil)
     #expect(state.next.isEmpty)
+    // The space without rights is checked later.
+    #expect(state.checks?.checked == [check(space: "t").space])
+    #expect(state.checks?.missingRight?.kind == .permission)
     let refusal = error("NOREPLICAS Not enough good replicas to write.")
-    #expect(other.answer([text("digest"), refusal])?.isTemporary == true)
+    #expect(other.answer([text("digest"), refusal, noRights])?.isTemporary == true)
   }
 
   @Test(arguments: [0, 1, 100])
   func `the checks of any number of spaces take three exchanges at most`(count: Int) {
     var state = introduction((0..<count).map { check(space: "\($0)") })
-    let info = text("# Replication\r\nrole:master\r\nmaster_replid:ab12\r\nmaster_replid2:0\r\n")
+    let info = info("ab12")
     #expect(state.next.count == count + 1)
-    #expect(state.answer([info] + Array(repeating: text("5/r:10-20"), count: count)) == nil)
-    #expect(state.history == "ab12")
+    #expect(state.answer(Array(repeating: text("5/r:10-20"), count: count) + [info]) == nil)
+    #expect(state.checks?.history == "ab12")
     let expected = (0..<count)
       .map { sign(check(space: "\($0)", of: "ab12"), after: text("5/r:10-20")) }
     #expect(zip(state.next, expected).allSatisfy { words($0).contains(Substring($1 ?? "")) })
+    guard count > 0 else {
+      #expect(state.next.isEmpty)
+      return
+    }
     // Every other space has its sign.
     let replies = (0..<count).map { $0.isMultiple(of: 2) ? unknown : text("x") }
-    #expect(state.answer(replies) == nil)
+    #expect(state.answer(replies + [info]) == nil)
     let rest = 3 * ((count + 1) / 2)
-    #expect(state.next.count == rest)
-    guard rest > 0 else { return }
-    #expect(state.answer(Array(repeating: text("digest"), count: rest)) == nil)
+    #expect(state.next.count == rest + 1)
+    #expect(state.answer(Array(repeating: text("digest"), count: rest) + [info]) == nil)
     #expect(state.next.isEmpty)
+    #expect(state.checks?.checked.count == count)
+  }
+
+  /// The replies to the exchanges of a check that notes a run.
+  private var exchanges: [[RESPValue]] {
+    [[text("5/r")], [unknown], [text("digest"), text("digest"), .integer(1)]]
+  }
+
+  @Test(arguments: 1...2, ["cd34", nil])
+  func `a server that begins another history during the checks is not used`(
+    exchange: Int,
+    history: String?
+  ) {
+    var state = introduction([check()])
+    for replies in exchanges.prefix(exchange) {
+      #expect(state.answer(replies + [info("ab12")]) == nil)
+    }
+    let last = history.map { info($0) } ?? error("NOPERM no rights")
+    #expect(state.answer(exchanges[exchange] + [last])?.isTemporary == true)
+  }
+
+  @Test(arguments: [
+    "LOADING Redis is loading the dataset in memory", "BUSY Redis is busy running a script.",
+    "MISCONF Errors writing to the AOF file", "OOM command not allowed",
+    "READONLY You can't write against a read only replica.",
+  ])
+  func `a space does not count as checked if the server refuses any command of its check`(
+    refusal: String
+  ) {
+    for exchange in 0..<3 {
+      for index in 0...exchanges[exchange].count {
+        var state = introduction([check()])
+        for replies in exchanges.prefix(exchange) {
+          #expect(state.answer(replies + [info("ab12")]) == nil)
+        }
+        var replies = exchanges[exchange] + [info("ab12")]
+        replies[index] = error(refusal)
+        #expect(state.answer(replies) != nil, "\(exchange) \(index)")
+        #expect(state.checks?.checked == [])
+      }
+    }
   }
 }

@@ -20,7 +20,7 @@ struct `A space of a server that has restarted` {
   private static func restore(_ server: RedisServer, for tiers: [Tier]) throws {
     try copy("saved:{s}:", to: "{s}:", on: server)
     try RedisShell.perform(["SCRIPT FLUSH"], on: server)
-    for tier in tiers { tier.isChecked.withLock { $0 = false } }
+    for tier in tiers { tier.connection.checked.withLock { $0.doubt() } }
   }
 
   private static func copy(_ prefix: String, to target: String, on server: RedisServer) throws {
@@ -161,6 +161,7 @@ struct `A space of a server that has restarted` {
     init(of nodes: [Node], on server: RedisServer, seed: UInt64) throws {
       self.server = server
       try RedisShell.perform(["FLUSHALL", "SCRIPT FLUSH"], on: server)
+      for node in nodes { node.connection.checked.withLock { $0.doubt() } }
       random = Seeded(state: seed)
       tiers = nodes.enumerated().map { index, node in
         Tier(space: "s", schema: "1", node: "\(index)", connection: node.connection)
