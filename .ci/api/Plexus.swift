@@ -448,28 +448,8 @@ extension DataPublisher {
 
 extension DataPublisher {
 
-    // Returns a stream of the current number of subscribers, followed by every change of it.
-    
-    //
-    
-    // The stream does not count as a subscriber, and ends when the publisher is released. For details, see
-    
-    // ``Messenger/subscriberCounts(bufferingPolicy:)``.
-    
-    //
-    
-    // - Parameter bufferingPolicy: The policy for numbers that the reader has not read yet.
-    
-    // - Returns: The stream. Dropping it or cancelling the task that iterates it ends the subscription.
-    
     nonisolated public func subscriberCounts(bufferingPolicy: Plexus.BufferingPolicy<Int> = .unbounded) -> AsyncStream<Int>
 
-    // Waits until there is at least one subscriber, which can be a stream or a handler.
-    
-    //
-    
-    // - Throws: A `CancellationError` if the calling task is cancelled.
-    
     public func waitForSubscriber() async throws
 }
 
