@@ -50,6 +50,31 @@ import Testing
     }
   }
 
+  @MainActor
+  @Test(arguments: [
+    (BufferingPolicy<Int>.unbounded, [0, 1, 2, 3, 4]), (.bufferingNewest(2), [3, 4]),
+    (.bufferingNewest(100), [0, 1, 2, 3, 4]), (.bufferingOldest(3), [0, 1, 2]),
+  ])
+  func `gives its handlers once what was sent while it subscribed, beside others of their actor`(
+    policy: BufferingPolicy<Int>,
+    expected: [Int]
+  ) async {
+    let (messenger, others, log) = (Messenger<Int>(), Log<Int>(), Log<Int>())
+    let forwarder = Forwarder(source: messenger) {
+      for number in 0..<4 { messenger.send(number) }
+    }
+    // The actor is busy meanwhile: its handlers share a queue in which the messages still are.
+    let tokens = [
+      messenger.observe { (number: Int) in others.append(number) },
+      forwarder.observe(bufferingPolicy: policy) { (number: Int) in log.append(number) },
+      messenger.observe { (number: Int) in others.append(-number) },
+    ]
+    messenger.send(4)
+    #expect(await others.first(6) == [0, 1, 2, 3, 4, -4])
+    #expect(log.entries == expected)
+    withExtendedLifetime(tokens) {}
+  }
+
   @Test func `replays to its handlers what the other one replays`() async {
     let (publisher, log) = (DataPublisher<Int>(), Log<Int?>())
     publisher.update(7)

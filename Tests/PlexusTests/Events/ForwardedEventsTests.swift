@@ -150,6 +150,26 @@ import Testing
   }
 
   @MainActor
+  @Test(arguments: [nil] + PersistenceRule.allCases)
+  func `gives its handlers once what was posted while it subscribed, beside others of their actor`(
+    rule: PersistenceRule?
+  ) async {
+    let (bus, others, log) = (EventBus(), Log<Int>(), Log<Int>())
+    let notices = Notices(bus: bus) { for number in 0..<4 { bus.post(Notice(number, rule)) } }
+    let tokens = [
+      bus.observe(Notice.self) { (notice: Notice) in
+        others.append(notice.number)
+        return .failed
+      },
+      notices.observe { log.append($0.number) },
+    ]
+    #expect(await bus.postAndWait(Notice(4, rule)).notified == 2)
+    #expect(others.entries == [0, 1, 2, 3, 4])
+    #expect(log.entries == [0, 1, 2, 3, 4])
+    withExtendedLifetime(tokens) {}
+  }
+
+  @MainActor
   @Test func `takes its place in subscription order when it subscribed`() async {
     let (bus, log) = (EventBus(), Log<String>())
     let tokens = Log<ObservationToken>()

@@ -190,7 +190,6 @@ extension BroadcastHub {
       let item = HandlerQueue.Item(
         box: Box(element),
         sequence: state.sequence,
-        last: state.lastID,
         sender: sender
       )
       handlers.enqueue(item, &delivery.effects)

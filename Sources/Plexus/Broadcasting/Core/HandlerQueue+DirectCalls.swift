@@ -53,7 +53,7 @@ extension HandlerQueue {
         return false
       case .call(let item, let entry):
         if let entry, entry.call != nil {
-          direct.call(item, isWanted: wants(item, entry.handler), in: self)
+          direct.call(item, isWanted: wants(item, entry), in: self)
         }
         isSpent = budget.isSpent()
       }

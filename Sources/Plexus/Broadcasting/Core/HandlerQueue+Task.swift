@@ -192,10 +192,8 @@ extension HandlerQueue {
         }
       } else {
         while progress.entry < entries.count {
-          let entry = entries[progress.entry]
-          guard entry.handler.id <= item.last else { break }
+          progress.count(call(entries[progress.entry], with: item))
           progress.entry += 1
-          progress.count(call(entry, with: item))
           if isBounded, budget.isSpent() { return true }
         }
       }
@@ -223,7 +221,7 @@ extension HandlerQueue {
     while progress.item < items.count, items[progress.item].report == nil {
       let item = items[progress.item]
       progress.item &+= 1
-      guard handler.id <= item.last, wants(item, handler) else { continue }
+      guard wants(item, entry) else { continue }
       if call(item.box) == .unreached { handler.cancel() }
       if isBounded, budget.isSpent() { return true }
     }
@@ -242,9 +240,8 @@ extension HandlerQueue {
   ) -> Bool {
     while progress.entry < entries.count {
       let entry = entries[progress.entry]
-      guard entry.handler.id <= item.last else { break }
       progress.entry &+= 1
-      guard case .synchronous(let call) = entry.call, wants(item, entry.handler) else { continue }
+      guard case .synchronous(let call) = entry.call, wants(item, entry) else { continue }
       if call(item.box) == .unreached { entry.handler.cancel() }
       if isBounded, budget.isSpent() { return true }
     }
@@ -254,7 +251,7 @@ extension HandlerQueue {
   }
 
   private func call(_ entry: Entry, with item: Item) -> Handler.Ending {
-    guard case .synchronous(let call) = entry.call, wants(item, entry.handler) else {
+    guard case .synchronous(let call) = entry.call, wants(item, entry) else {
       return .unreached
     }
     let ending = call(item.box)
@@ -273,7 +270,7 @@ extension HandlerQueue {
     if let report = item.report, !report.begin() { return }
     var progress = Progress()
     if let entry, case .suspending(let call) = entry.call,
-      item.report?.receiver != nil || entry.handler.id <= item.last, wants(item, entry.handler)
+      wants(item, entry)
     {
       calls?.sequence.store(item.sequence, ordering: .relaxed)
       let ending = await call(item.box)
@@ -284,13 +281,16 @@ extension HandlerQueue {
   }
 
   /// Returns whether a handler is still to get an element.
-  func wants(_ item: Item, _ handler: Handler) -> Bool {
+  func wants(_ item: Item, _ entry: Entry) -> Bool {
+    let handler = entry.handler
     guard !handler.isCancelled, item.sequence >= floor.load(ordering: .acquiring) else {
       return false
     }
     guard handler.limits.admits(item.sender) else { return false }
     // The sender of an offer waits for its result.
     if item.isOffer || item.isEnd { return true }
+    // What was sent before the registration is replayed to the handler alone, if it gets it.
+    guard item.sequence >= entry.start || item.report?.receiver != nil else { return false }
     guard latest.load(ordering: .relaxed) &- item.sequence <= handler.newest else { return false }
     return handler.accepted?.take(item.sequence) ?? true
   }

@@ -15,25 +15,17 @@ final class HandlerQueue: Sendable {
     @usableFromInline let box: AnyBox
     /// The number of the element; replayed elements have the numbers before the first sent one.
     var sequence = 0
-    /// The last subscriber that was registered when the element was sent.
-    var last = Int.max
     /// The sender, or 0; `.max` if the element is part of the end of the source.
     @usableFromInline var sender: UInt64 = 0
     /// The report on the results of the calls; `nil` if the element is for all handlers and no caller waits for them.
     var report: HandlerQueue.Report?
 
+    @usableFromInline
     init(box: AnyBox, sequence: Int = 0, sender: UInt64 = 0, report: HandlerQueue.Report? = nil) {
       self.box = box
       self.sequence = sequence
       self.sender = sender
       self.report = report
-    }
-
-    /// An element that is sent to all subscribers up to the last.
-    @usableFromInline
-    init(box: AnyBox, sequence: Int, last: Int, sender: UInt64) {
-      self.init(box: box, sequence: sequence, sender: sender)
-      self.last = last
     }
 
     /// Whether the element is part of the end of the source, to which no limit applies.
@@ -46,6 +38,9 @@ final class HandlerQueue: Sendable {
   /// A handler and its closure.
   struct Entry: Sendable {
     let handler: Handler
+    /// The number of the first of the elements for all handlers that this one gets; `.min` for the first handler of a
+    /// queue, which gets all.
+    let start: Int
     /// `nil` once the handler has been removed.
     var call: Handler.Call?
   }
@@ -194,7 +189,8 @@ final class HandlerQueue: Sendable {
   ) -> SuspendedTask? {
     state.withLock { state in
       latest.store(start, ordering: .relaxed)
-      let entry = Entry(handler: handler, call: call)
+      let first = state.entries.isEmpty ? .min : start
+      let entry = Entry(handler: handler, start: first, call: call)
       // A handler that takes the place of an earlier subscriber is called before later ones.
       if let last = state.entries.last, last.handler.id > handler.id {
         let index = state.entries.firstSortedIndex { $0.handler.id > handler.id }

@@ -64,7 +64,6 @@ extension HubBase {
     var reach = Reach()
     guard state.subscriberCount > 0 else { return reach }
     item.sequence = state.sequence
-    item.last = state.lastID
     if let put = state.put, !state.isFinished { reach = put(item, nil, &state, &effects) }
     if let handlers = state.handlers { handlers.enqueue(item, &effects) }
     state.sequence &+= 1
