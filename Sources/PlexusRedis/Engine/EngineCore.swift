@@ -342,9 +342,9 @@ final class EngineCore: Sendable {
   private func repeatChanges() async -> (any Error)? {
     await withTaskGroup { group in
       for debts in debts {
-        group.addTask { () async -> (any Error)? in
+        group.addTask { [options] () async -> (any Error)? in
           do {
-            try await debts.repeatAll()
+            try await debts.repeatAll(within: options.commandTimeout)
             return nil
           } catch {
             return error

@@ -29,7 +29,7 @@ final class RedisCacher<Value: Codable & Sendable>: SharedCacher {
     try await RedisEngineError.translating {
       do {
         try await space.hear()
-        return try await find(wishes)
+        return try await find(try await space.debts.withoutOwed(wishes))
       } catch let error as RedisConnectionError {
         if case .timedOut = error { space.note { $0.timedOutLooks += 1 } }
         throw error
@@ -427,7 +427,7 @@ final class RedisCacher<Value: Codable & Sendable>: SharedCacher {
   ) async throws {
     let (key, size) = (items[0].key, items[0].payload.count)
     if isLarge, space.refuses(key, size: size) {
-      try await space.tier.remove([key])
+      try await space.tier.remove([key], awaitsReplicas: false)
       // Nothing is announced of a key that this process has not looked for.
       return space.announce(.changed([key]))
     }

@@ -1,3 +1,5 @@
+internal import Plexus
+
 /// The reason why a server did not carry out an operation of a ``RedisEngine``.
 ///
 /// The description is a sentence that says what to do. It never contains a password.
@@ -43,12 +45,16 @@ public struct RedisEngineError: Error, Hashable, Sendable, CustomStringConvertib
   public let kind: Kind
   /// A sentence that says what has happened, and what to do about it.
   public let description: String
+  /// Whether the server has executed a removal, and only its replicas have not acknowledged it.
+  package private(set) var isExecuted = false
 
   init(_ kind: Kind, _ description: String) {
     self.kind = kind
     self.description = description
   }
 }
+
+extension RedisEngineError: ExecutedRemoval {}
 
 extension RedisEngineError {
   /// Returns the error of an operation, for its caller.
@@ -60,8 +66,15 @@ extension RedisEngineError {
     case let error as RedisConnectionError: RedisEngineError(error)
     case let error as RedisError: RedisEngineError(error)
     case let error as TierError: RedisEngineError(error)
+    case let error as TierUnacknowledgedError: unacknowledged(publicError(error.reason))
     default: error
     }
+  }
+
+  private static func unacknowledged(_ error: any Error) -> any Error {
+    guard var error = error as? RedisEngineError else { return error }
+    error.isExecuted = true
+    return error
   }
 
   /// Runs an operation whose errors are those for its caller.

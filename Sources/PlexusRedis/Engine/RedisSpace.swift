@@ -173,7 +173,7 @@ final class RedisSpace: Sendable {
   /// Sends a heartbeat to the server, extends the trust by its answer, and renews the leases.
   func beat() async throws {
     let isSettled = try await exchangeMarks()
-    if isSettled { await debts.repeatAfterHeartbeat() }
+    if isSettled { debts.repeatAfterHeartbeat() }
     try await leases.renew()
     guard !isSettled else { return try await sweep() }
     // Other nodes clear all the time, or the server gives answers of another one.
@@ -317,7 +317,7 @@ final class RedisSpace: Sendable {
   func waitForAcknowledgements(of mark: TierMark) async throws {
     let start = ContinuousClock.now
     // This node acknowledges it first.
-    try await beat()
+    _ = try await exchangeMarks()
     while true {
       let registered = try await note(try await tier.laggards(behind: mark), isComplete: false)
       let unregistered = state.withLock { $0.unregisteredUntil }.map { $0 - .now } ?? .zero

@@ -3,17 +3,18 @@ internal import PlexusSupport
 
 /// The changes of a space that have failed, and their repetition, for all of its schemas in this process.
 ///
-/// A change is repeated with each heartbeat until it succeeds, and before a value of its key is stored. One repetition
-/// is in progress at a time: afterwards, nothing of it removes the value, unless a broken connection delivers it late.
+/// A change is repeated with each heartbeat until the server has executed it, and before its key is used. One repetition
+/// is in progress at a time: afterwards, nothing of it removes a value, unless a broken connection delivers it late. No
+/// repetition waits for replicas: one wait follows for all removals.
 final class RemovalDebts: Sendable {
   private struct State: Sendable {
     var debts = RemovalDebtsState()
     /// The repetition that is in progress.
     var payment: Task<Void, any Error>?
+    /// The wait for the replicas that is in progress.
+    var wait: Task<Void, any Error>?
   }
 
-  /// The number of changes beyond which a heartbeat does not wait for them.
-  private static let inlineLimit = 256
   /// The number of changes of one kind that are repeated together.
   ///
   /// If all of them fail, the rest of this kind waits for the next repetition.
@@ -39,44 +40,48 @@ final class RemovalDebts: Sendable {
   ///
   /// - Parameters:
   ///   - subjects: The entries that it concerns.
-  ///   - isRepeated: Whether it is owed already.
   ///   - change: The change.
   /// - Returns: The result of the change.
   /// - Throws: The error of the change.
   func owing<Result>(
     _ subjects: [RemovalDebtsState.Subject],
-    isRepeated: Bool = false,
     _ change: () async throws -> Result
   ) async throws -> Result {
     let revision = lastRevision
     do {
       let result = try await change()
-      state.withLock { state in
-        if subjects == [.everything] {
-          state.debts.settleAll(upTo: revision)
-        } else {
-          state.debts.settle(subjects, upTo: revision)
-        }
-      }
+      state.withLock { $0.debts.settle(subjects, upTo: revision) }
       return result
     } catch {
-      let errors = (error as? TierFailures)?.errors
-      let failure = { (subject: RemovalDebtsState.Subject) -> (any Error)? in
-        switch subject {
-        case .key(let key), .outdated(let key): errors.map { $0[key] } ?? error
-        case .tag, .everything: error
+      let failures = Failures(error)
+      let failed = subjects.filter { failures[$0] != nil }
+      // The tier of another schema can have executed it. This one recognizes a server that has lost it.
+      let marks = failed.map { (failures[$0] as? TierUnacknowledgedError)?.mark }
+      for mark in marks.compactMap(\.self) { tier.note(mark) }
+      state.withLock { state in
+        state.debts.settle(subjects.filter { failures[$0] == nil }, upTo: revision)
+        for isExecuted in [false, true] {
+          let part = zip(failed, marks).filter { ($1 != nil) == isExecuted }.map(\.0)
+          state.debts.owe(part, isExecuted: isExecuted, since: revision)
         }
       }
-      let failed = subjects.filter { failure($0) != nil }
-      let executed = failed.filter { subject in
-        if case TierError.notReplicated? = failure(subject) as? TierError { true } else { false }
-      }
-      state.withLock { state in
-        state.debts.settle(subjects.filter { failure($0) == nil }, upTo: revision)
-        if !isRepeated { state.debts.owe(failed) }
-        state.debts.noteExecuted(executed)
-      }
       throw error
+    }
+  }
+
+  /// The errors of a change.
+  private struct Failures {
+    /// The error of all entries, unless it names the failed keys.
+    let error: any Error
+    var named: [String: any Error]? { (error as? TierFailures)?.errors }
+
+    init(_ error: any Error) { self.error = error }
+
+    subscript(_ subject: RemovalDebtsState.Subject) -> (any Error)? {
+      switch subject {
+      case .key(let key), .outdated(let key): named.map { $0[key] } ?? error
+      case .tag, .everything: error
+      }
     }
   }
 
@@ -96,43 +101,95 @@ final class RemovalDebts: Sendable {
 
   // MARK: - Repetitions
 
-  /// Repeats the changes that have failed, after a heartbeat.
-  func repeatAfterHeartbeat() async {
-    let (count, payment) = state.withLock { state in
-      let count = state.debts.debts.count
-      return (count, count > 0 ? payInTask(&state) : nil)
+  /// Begins to repeat the changes that have failed, and to wait for the replicas, after a heartbeat.
+  func repeatAfterHeartbeat() {
+    state.withLock { state in
+      if state.debts.isPending { _ = payInTask(&state) }
+      _ = waitInTask(&state)
     }
-    if count <= Self.inlineLimit { _ = await payment?.result }
   }
 
-  /// Repeats the changes that have failed, regardless of repetitions before the call.
+  /// Repeats the changes that have failed, regardless of repetitions before the call, and waits for the replicas.
   ///
+  /// - Parameter limit: The time for it, after which it continues in the background.
   /// - Throws: The error of one that has failed again, if there is still one.
-  func repeatAll() async throws {
-    try await payWhile { $0.isPending }
+  func repeatAll(within limit: Duration) async throws {
+    let (isOwing, wait) = state.withLock { ($0.debts.isOwing || $0.debts.isPending, $0.wait) }
+    guard isOwing else { return }
+    let (end, result) = (Bell(), Locked<Result<Void, any Error>?>(nil))
+    Task.detached { [self] in
+      var failure: (any Error)?
+      do {
+        try await payWhile { $0.isPending }
+      } catch {
+        failure = error
+      }
+      // One that was in progress can end before the replicas are back.
+      _ = await wait?.result
+      do {
+        while let wait = state.withLock({ waitInTask(&$0) }) { try await wait.value }
+      } catch {
+        failure = failure ?? error
+      }
+      result.withLock { $0 = failure.map { .failure($0) } ?? .success(()) }
+      end.ring()
+    }
+    await end.wait(atMost: limit)
+    guard let result = result.withLock({ $0 }) else {
+      throw RedisEngineError(
+        .timedOut,
+        "Removals that had failed were not repeated within \(limit)."
+      )
+    }
+    try result.get()
   }
 
   /// Repeats the changes of some keys that have failed, so that none of them is carried out afterwards.
   ///
   /// It waits for the time of their commands, also in a cancelled task: usually for the repetition that is in progress,
-  /// if any, and for the next one. It does not wait for failed removals of tags, and of everything, nor for removals that
-  /// only replicas have yet to acknowledge: these can still remove a value that is stored now.
+  /// if any, and for the next one. It does not wait for replicas.
   ///
+  /// - Parameters:
+  ///   - keys: The keys.
+  ///   - others: Returns further changes that concern a key.
   /// - Returns: The keys for which a change has failed again, with its error.
-  func repeatChanges(of keys: some Collection<String>) async -> [String: any Error] {
+  func repeatChanges(
+    of keys: some Collection<String>,
+    and others: (String) -> [RemovalDebtsState.Subject] = { _ in [] }
+  ) async -> [String: any Error] {
+    func isPending(_ key: String, _ debts: RemovalDebtsState) -> Bool {
+      debts.isPending([.key(key), .outdated(key)]) || debts.isPending(others(key))
+    }
     do {
-      try await payWhile { debts in keys.contains { debts.isPending($0) } }
+      try await payWhile { debts in debts.isPending && keys.contains { isPending($0, debts) } }
       return [:]
     } catch {
-      let pending = state.withLock { state in keys.filter { state.debts.isPending($0) } }
+      let pending = state.withLock { state in keys.filter { isPending($0, state.debts) } }
       return Dictionary(pending.map { ($0, error) }) { first, _ in first }
     }
+  }
+
+  /// Repeats the changes that have failed, as far as they concern the keys of a look.
+  ///
+  /// - Returns: The wishes without the keys for which one has failed again, whose entries cannot be used.
+  /// - Throws: The error, if there is no other key.
+  func withoutOwed(
+    _ wishes: [String: SharedCache.Wish]
+  ) async throws -> [String: SharedCache.Wish] {
+    let failures = await repeatChanges(of: wishes.keys) { key in
+      [.everything] + (wishes[key]?.tags ?? []).map { .tag($0.name) }
+    }
+    guard let error = failures.values.first else { return wishes }
+    let rest = wishes.filter { failures[$0.key] == nil }
+    if rest.isEmpty { throw error }
+    return rest
   }
 
   /// Repeats the changes that have failed while a condition holds.
   private func payWhile(_ holds: (RemovalDebtsState) -> Bool) async throws {
     // One that is in progress can have failed before the call.
-    let earlier = state.withLock { holds($0.debts) ? $0.payment : nil }
+    let (isHeld, earlier) = state.withLock { (holds($0.debts), $0.payment) }
+    guard isHeld else { return }
     _ = await earlier?.result
     while let payment = state.withLock({ holds($0.debts) ? payInTask(&$0) : nil }) {
       do {
@@ -146,60 +203,95 @@ final class RemovalDebts: Sendable {
   /// Begins to repeat the changes that have failed, unless that is in progress.
   private func payInTask(_ state: inout State) -> Task<Void, any Error> {
     if let payment = state.payment { return payment }
-    let owed = state.debts.beginPayment()
+    let payment = state.debts.beginPayment()
     let task = Task.detached { [self] in
       defer {
         self.state.withLock { state in
           state.debts.endPayment()
           state.payment = nil
+          _ = waitInTask(&state)
         }
       }
-      try await pay(owed)
+      try await pay(payment)
     }
     state.payment = task
     return task
   }
 
-  private func pay(_ owed: [RemovalDebtsState.Subject]) async throws {
-    if owed.contains(.everything) {
-      // The server can have done it although the replicas have not acknowledged it.
-      let epoch = state.withLock { $0.debts.debts[.everything]?.epoch }
-      _ = try await owing([.everything], isRepeated: true) {
-        try await tier.removeAll(unlessRaisedAbove: epoch)
-      }
-      return
+  /// Begins to wait until the replicas have the removals that the server has executed, unless that is in progress.
+  ///
+  /// - Returns: The wait; `nil` if there is nothing to wait for.
+  private func waitInTask(_ state: inout State) -> Task<Void, any Error>? {
+    if let wait = state.wait { return wait }
+    let (executed, revision) = state.debts.executed
+    guard !executed.isEmpty else { return nil }
+    let task = Task.detached { [self] in
+      defer { self.state.withLock { $0.wait = nil } }
+      try await tier.awaitReplicas()
+      self.state.withLock { $0.debts.settle(executed, upTo: revision) }
+    }
+    state.wait = task
+    return task
+  }
+
+  private func pay(_ payment: RemovalDebtsState.Payment) async throws {
+    if payment.subjects == [.everything] {
+      // The server can have done it although its reply was lost.
+      try await tier.removeAll(unlessRaisedAbove: payment.epoch, awaitsReplicas: false)
+      return settle([.everything], of: payment)
     }
     var failure: (any Error)?
-    let keys = owed.compactMap { if case .key(let key) = $0 { key } else { nil } }
-    let tags = owed.compactMap { if case .tag(let tag) = $0 { tag } else { nil } }
-    let outdated = owed.compactMap { if case .outdated(let key) = $0 { key } else { nil } }
     func pay(
-      _ names: [String],
-      _ subject: (String) -> RemovalDebtsState.Subject,
+      _ name: (RemovalDebtsState.Subject) -> String?,
       _ news: ([String]) -> SharedCache.Change,
       _ change: ([String]) async throws -> Void
     ) async {
-      for start in stride(from: 0, to: names.count, by: Self.partSize) {
-        let part = Array(names[start...].prefix(Self.partSize))
-        defer { tell(news(part)) }
+      let owed = payment.subjects.compactMap { subject in name(subject).map { ($0, subject) } }
+      for start in stride(from: 0, to: owed.count, by: Self.partSize) {
+        let part = owed[start...].prefix(Self.partSize)
+        defer { tell(news(part.map(\.0))) }
         do {
-          try await owing(part.map(subject), isRepeated: true) { try await change(part) }
+          try await change(part.map(\.0))
+          settle(part.map(\.1), of: payment)
         } catch {
           failure = failure ?? error
-          let failed = (error as? TierFailures)?.errors.count ?? part.count
+          let failures = Failures(error)
+          let executed = part.map(\.1).filter { failures[$0] == nil }
+          settle(executed, of: payment)
           // The server would refuse the others as well.
-          if failed == part.count { return }
+          if executed.isEmpty { return }
         }
       }
     }
-    await pay(keys, { .key($0) }, { .changed(Set($0)) }, { try await tier.remove($0) })
     await pay(
-      tags,
-      { .tag($0) },
-      { .tagged(Set($0.map { CacheTag($0) })) },
-      { try await tier.remove(tags: $0) }
+      { if case .key(let key) = $0 { key } else { nil } },
+      { .changed(Set($0)) },
+      { try await tier.remove($0, awaitsReplicas: false) }
     )
-    await pay(outdated, { .outdated($0) }, { .changed(Set($0)) }, { try await tier.outdate($0) })
+    await pay(
+      { if case .tag(let tag) = $0 { tag } else { nil } },
+      { .tagged(Set($0.map { CacheTag($0) })) },
+      { try await tier.remove(tags: $0, awaitsReplicas: false) }
+    )
+    await pay(
+      { if case .outdated(let key) = $0 { key } else { nil } },
+      { .changed(Set($0)) },
+      { try await tier.outdate($0) }
+    )
     if let failure { throw (failure as? TierFailures)?.errors.values.first ?? failure }
+  }
+
+  /// Records that the server has executed changes of a payment.
+  private func settle(
+    _ subjects: [RemovalDebtsState.Subject],
+    of payment: RemovalDebtsState.Payment
+  ) {
+    state.withLock { state in
+      state.debts.settle(
+        subjects,
+        upTo: payment.revision,
+        isAcknowledged: tier.replicas == nil
+      )
+    }
   }
 }

@@ -1,4 +1,7 @@
 /// The changes of a space that have failed, and that the heartbeat repeats.
+///
+/// A removal that the server has executed is not repeated: it stays owed until the replicas have acknowledged it. A server
+/// that has lost it begins a new epoch, in which no entry from before it is valid.
 struct RemovalDebtsState: Sendable {
   /// The number of keys and tags beyond which everything is removed instead.
   static var limit: Int { 65_536 }
@@ -10,6 +13,10 @@ struct RemovalDebtsState: Sendable {
     case everything
     /// An entry that serves as a fallback only.
     case outdated(String)
+
+    var isRefresh: Bool {
+      if case .outdated = self { true } else { false }
+    }
   }
 
   /// A change that has failed.
@@ -27,60 +34,88 @@ struct RemovalDebtsState: Sendable {
   private var paid: Set<Subject> = []
 
   /// The number of removals.
-  var removalCount: Int {
-    debts.keys.count { subject in
-      if case .outdated = subject { false } else { true }
-    }
-  }
+  var removalCount: Int { debts.keys.count { !$0.isRefresh } }
 
   /// Records changes that have failed.
-  mutating func owe(_ subjects: some Sequence<Subject>) {
+  ///
+  /// - Parameters:
+  ///   - subjects: The entries that they concern.
+  ///   - isExecuted: Whether the server has executed them, and too few replicas have acknowledged them.
+  ///   - revision: The last revision before they began: a later debt can be that of a change after their execution.
+  mutating func owe(
+    _ subjects: some Collection<Subject>,
+    isExecuted: Bool = false,
+    since revision: UInt64 = .max
+  ) {
+    guard !subjects.isEmpty else { return }
     lastRevision += 1
-    for subject in subjects { debts[subject] = Debt(revision: lastRevision) }
+    for subject in subjects {
+      let isLast = debts[subject].map { $0.isExecuted || $0.revision <= revision } ?? true
+      debts[subject] = Debt(revision: lastRevision, isExecuted: isExecuted && isLast)
+    }
     guard debts.count > Self.limit else { return }
     debts = [.everything: Debt(revision: lastRevision)]
   }
 
-  /// Whether a change is owed or is being repeated.
-  var isPending: Bool { !debts.isEmpty || !paid.isEmpty }
+  /// Whether a change is owed.
+  var isOwing: Bool { !debts.isEmpty }
 
-  /// Returns whether a change of a key is owed that the server has not executed, or is being repeated.
-  func isPending(_ key: String) -> Bool {
-    isPending
-      && [Subject.key(key), .outdated(key)].contains { subject in
-        debts[subject]?.isExecuted == false || paid.contains(subject)
-      }
+  /// Whether a change is owed that the server has not executed, or is being repeated.
+  var isPending: Bool { !paid.isEmpty || debts.contains { !$0.value.isExecuted } }
+
+  /// Returns whether one of some changes is owed that the server has not executed, or is being repeated.
+  func isPending(_ subjects: some Sequence<Subject>) -> Bool {
+    subjects.contains { debts[$0]?.isExecuted == false || paid.contains($0) }
   }
 
-  /// Records that the server has executed changes, and that too few replicas have acknowledged them.
-  mutating func noteExecuted(_ subjects: some Sequence<Subject>) {
-    for subject in subjects { debts[subject]?.isExecuted = true }
+  /// Changes that are to be repeated.
+  struct Payment: Sendable {
+    let subjects: [Subject]
+    /// The revision up to which the payment covers debts.
+    let revision: UInt64
+    /// The epoch of the removal of everything, if it is one of them and there was a heartbeat since then.
+    let epoch: UInt64?
   }
 
-  /// Begins to repeat the changes.
-  mutating func beginPayment() -> [Subject] {
-    paid = Set(debts.keys)
-    return Array(paid)
+  /// Begins to repeat the changes that the server has not executed: that of everything alone, if it is one of them.
+  mutating func beginPayment() -> Payment {
+    let due = debts.filter { !$0.value.isExecuted }
+    let everything = due[.everything]
+    paid = everything == nil ? Set(due.keys) : [.everything]
+    // An epoch that was raised since the removal of everything covers no later change.
+    let revision = everything?.revision ?? lastRevision
+    return Payment(subjects: Array(paid), revision: revision, epoch: everything?.epoch)
   }
 
   mutating func endPayment() { paid = [] }
 
-  /// Removes the debts of a change that has succeeded, except later ones.
+  /// The changes that the server has executed, and the last revision.
+  var executed: (subjects: [Subject], revision: UInt64) {
+    (debts.filter(\.value.isExecuted).map(\.key), lastRevision)
+  }
+
+  /// Ends the debts of a change that the server has executed, except later ones.
   ///
   /// - Parameters:
   ///   - subjects: The entries of the change.
   ///   - revision: The last revision before the change began.
-  mutating func settle(_ subjects: some Sequence<Subject>, upTo revision: UInt64) {
+  ///   - isAcknowledged: Whether the replicas have acknowledged it: otherwise, removals stay owed without being repeated.
+  mutating func settle(
+    _ subjects: some Sequence<Subject>,
+    upTo revision: UInt64,
+    isAcknowledged: Bool = true
+  ) {
     guard !debts.isEmpty else { return }
     for subject in subjects {
-      if let debt = debts[subject], debt.revision <= revision { debts[subject] = nil }
+      let covered = subject == .everything ? Array(debts.keys) : [subject]
+      for subject in covered where debts[subject].map({ $0.revision <= revision }) ?? false {
+        if isAcknowledged || subject.isRefresh {
+          debts[subject] = nil
+        } else {
+          debts[subject]?.isExecuted = true
+        }
+      }
     }
-  }
-
-  /// Removes all debts, except later ones, since everything was removed.
-  mutating func settleAll(upTo revision: UInt64) {
-    guard !debts.isEmpty else { return }
-    debts = debts.filter { $0.value.revision > revision }
   }
 
   /// Records the epoch that a heartbeat has found: if it was raised since a change, nothing is left to remove.

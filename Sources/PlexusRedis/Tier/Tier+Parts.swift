@@ -21,14 +21,14 @@ extension Tier {
   /// - Parameters:
   ///   - script: The script.
   ///   - list: The list.
-  ///   - isRemoval: Whether the replicas have to acknowledge it.
+  ///   - awaitsReplicas: Whether the replicas have to acknowledge it.
   ///   - other: The connection, if it is not that of the announcements.
   ///   - makeCall: Returns the input for a part.
   /// - Returns: The parts, in order, with their results.
   func run<Element>(
     _ script: RedisScript,
     inPartsOf list: [Element],
-    isRemoval: Bool = false,
+    awaitsReplicas: Bool = false,
     on other: RedisConnection? = nil,
     _ makeCall: (ArraySlice<Element>) -> RedisScript.Call
   ) async -> Parts<Element> {
@@ -39,9 +39,9 @@ extension Tier {
     for start in stride(from: 0, to: parts.count, by: Self.windowSize) {
       let calls = parts[start...].prefix(Self.windowSize).map(makeCall)
       do {
-        try await checkRestart(on: isRemoval ? removals : other ?? connection)
+        try await checkRestart(on: awaitsReplicas ? removals : other ?? connection)
         results +=
-          isRemoval
+          awaitsReplicas
           ? await runRemoval(script, calls) : await script.run(calls, on: other ?? connection)
       } catch {
         results += calls.map { _ in .failure(error) }
@@ -57,14 +57,14 @@ extension Tier {
   /// - Parameters:
   ///   - script: The script, which returns the schemas of the space if a call does not have the keys of all of them.
   ///   - list: The list.
-  ///   - isRemoval: Whether the replicas have to acknowledge it.
+  ///   - awaitsReplicas: Whether the replicas have to acknowledge it.
   ///   - other: The connection, if it is not that of the announcements.
   ///   - makeCall: Returns the input for a part and some schemas.
   /// - Returns: The parts, in order, with their results.
   func run<Element>(
     _ script: RedisScript,
     inAllSchemasFor list: [Element],
-    isRemoval: Bool = false,
+    awaitsReplicas: Bool = false,
     on other: RedisConnection? = nil,
     _ makeCall: (ArraySlice<Element>, _ schemas: [String]) -> RedisScript.Call
   ) async -> Parts<Element> {
@@ -72,7 +72,12 @@ extension Tier {
     var rest = list[...]
     for _ in 0..<Self.schemaRounds {
       let schemas = self.schemas
-      let results = await run(script, inPartsOf: Array(rest), isRemoval: isRemoval, on: other) {
+      let results = await run(
+        script,
+        inPartsOf: Array(rest),
+        awaitsReplicas: awaitsReplicas,
+        on: other
+      ) {
         makeCall($0, schemas)
       }
       rest = []
@@ -101,7 +106,8 @@ extension Tier {
 
   /// Runs a script that removes something, and waits until the replicas have acknowledged it.
   ///
-  /// - Returns: The result of each call, in the same order; an error if too few replicas have acknowledged it.
+  /// - Returns: The result of each call, in the same order; a ``TierUnacknowledgedError`` if the server has executed it, and
+  ///   too few replicas have acknowledged it.
   func runRemoval(
     _ script: RedisScript,
     _ calls: [RedisScript.Call]
@@ -118,8 +124,11 @@ extension Tier {
     return replies.dropLast().map { reply in
       Result {
         let reply = try reply.get()
-        try acknowledged.get()
-        return reply
+        // A call without the keys of all schemas has changed nothing, and is repeated.
+        guard case .failure(let reason) = acknowledged, let mark = try? change(reply) else {
+          return reply
+        }
+        throw TierUnacknowledgedError(reason: reason, mark: mark)
       }
     }
   }

@@ -47,7 +47,7 @@ extension Tier {
     if let former, former != history {
       // Scripts that were on their way have given out tokens of the new run before it was noted.
       let call = removalOfAll(unlessRaisedAbove: number)
-      _ = try note(await TierScripts.removeAll.run([call], on: connection)[0].get())
+      _ = try change(await TierScripts.removeAll.run([call], on: connection)[0].get())
     }
     connection.checked.withLock { $0.note(space, of: history, asOf: round) }
   }

@@ -491,10 +491,20 @@ final class Tier: Sendable {
     let known = self.known.withLock { $0.text.utf8.elementsEqual(bytes) ? $0.epoch : nil }
     if let known { return known }
     guard let epoch = TierEpoch(String(decoding: bytes, as: UTF8.self)) else { return nil }
-    self.known.withLock { known in
+    note(epoch)
+    return epoch
+  }
+
+  private func note(_ epoch: TierEpoch) {
+    known.withLock { known in
       if known.epoch.map({ $0.counter < epoch.counter }) ?? true { known.epoch = epoch }
     }
-    return epoch
+  }
+
+  /// Records the epoch and the token of a removal that another node of this process has made.
+  func note(_ mark: TierMark) {
+    note(mark.epoch)
+    note(token: mark.fence)
   }
 
   /// Records the schemas of the space, unless they are so many that the list is damaged.
@@ -532,6 +542,13 @@ final class Tier: Sendable {
 /// The keys for which an operation has failed, and its errors.
 struct TierFailures: Error {
   let errors: [String: any Error]
+}
+
+/// The reason why replicas have not acknowledged a removal that the server has executed.
+struct TierUnacknowledgedError: Error {
+  let reason: any Error
+  /// The epoch and the token of the removal.
+  let mark: TierMark
 }
 
 /// The reason why the tier did not carry out an operation.

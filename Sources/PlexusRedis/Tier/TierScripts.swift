@@ -448,9 +448,10 @@ enum TierScripts {
       if ARGV[4] ~= '' and count(epoch) > tonumber(ARGV[4]) then
         -- A change for which replicas can be waited.
         nextToken()
-        return epoch
+      else
+        epoch = current(epoch, 0, ARGV[1], true)
       end
-      return current(epoch, 0, ARGV[1], true)
+      return {epoch, latest}
       """
   )
 }

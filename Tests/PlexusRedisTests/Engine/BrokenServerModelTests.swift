@@ -55,7 +55,7 @@ struct `A server that breaks its protocol` {
       case .beat: "*5\r\n$3\r\n1-a\r\n:1\r\n+0\r\n:2000\r\n:1\r\n"
       case .fence, .remove: "*2\r\n$3\r\n1-a\r\n:1\r\n"
       case .laggards: "*1\r\n+0\r\n"
-      case .removeAll: "$3\r\n2-b\r\n"
+      case .removeAll: "*2\r\n$3\r\n2-b\r\n:1\r\n"
       }
     }
   }
@@ -202,7 +202,7 @@ struct `A server that breaks its protocol` {
       switch purpose {
       case .look: "*2\r\n$3\r\n1-a\r\n\(lease.withLock { $0 })\r\n"
       case .fence: "*2\r\n$3\r\n1-a\r\n:\(number)\r\n"
-      case .removeAll: "+\(number)-b\r\n"
+      case .removeAll: "*2\r\n+\(number)-b\r\n:1\r\n"
       default: nil
       }
     }

@@ -1,3 +1,6 @@
+import Plexus
+import PlexusRedis
+import PlexusTesting
 import TestSupport
 import Testing
 
@@ -39,6 +42,44 @@ struct `Processes that fetch over a Redis server` {
     // One fill, and at most two round trips of each process that has waited.
     #expect(try await commands() <= before + 1 + 3 * 2)
     #expect(try origin.fetchCount == 1)
+  }
+
+  @Test func `a process whose fetch was detached is woken by a clear of its tag`() async throws {
+    let server = try RedisServer()
+    let monitor = try await RedisMonitor(server)
+    var options = RedisOptions()
+    options.commandTimeout = .seconds(60)
+    options.nearLease = .seconds(60)
+    // The lease lasts longer than the test.
+    options.fetchLease = .seconds(1_000)
+    let holder = try RedisEngine(server.address, options: options)
+    let cacher = holder.cacher(String.self, space: "values", schema: "1")
+    let gate = Gate()
+    let map = MultiplexerMap(
+      id: "values",
+      cacher: cacher,
+      tagging: { (key: String) in [CacheTag(key)] },
+      onKeyFetch: { _ in
+        try await gate.wait()
+        return "held"
+      }
+    )
+    await holder.becomesConnected()
+    let node = try await CacheNode(server.address) { _ in "own" }
+    await monitor.acknowledgements(2)
+    let held = Task { try await map.request("k") }
+    await monitor.commands(1, with: "unix:", "\"EVAL", "l:1:values/k")
+    async let value = node.map.request("k")
+    await monitor.commands(2, with: "unix:", "\"EVAL", "l:1:values/k")
+    // It looks again, without an entry in memory.
+    try await cacher.remove(.tags(["other"]), reach: .everywhere)
+    for number in 0..<3 { _ = try await node.map.request("other \(number)") }
+    try await cacher.remove(.tags(["k"]), reach: .shared)
+    #expect(try await value == "own")
+    gate.open()
+    _ = await held.result
+    try await node.close()
+    try await holder.close()
   }
 
   @Test(arguments: ["clear k", "clear", "refresh k", "get k"])

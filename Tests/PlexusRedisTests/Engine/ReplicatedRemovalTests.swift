@@ -8,55 +8,149 @@ import Testing
   .enabled(if: RedisServer.executable != nil, "redis-server or valkey-server is not installed")
 )
 struct `A removal that replicas have to acknowledge` {
-  private func epoch(_ server: RedisServer) throws -> Int {
-    let reply = try RedisShell.reply("GET {values}:2:epoch", on: server)
-    return Int(reply.split(separator: "\r\n").last?.prefix { $0 != "-" } ?? "") ?? -1
+  /// A process that clears with a server and a replica.
+  private struct Setting: Sendable {
+    let pair: Failover
+    let node: CacheNode
+
+    init(
+      _ origin: Guarded<String> = Guarded("1"),
+      _ change: (inout RedisOptions) -> Void
+    ) async throws {
+      pair = try await Failover()
+      node = try await CacheNode(pair.firstAddress) {
+        $0.clearReplicas = 1
+        change(&$0)
+      } fetch: { _ in
+        origin.withLock { $0 }
+      }
+    }
+
+    func end() async throws {
+      pair.second.resume()
+      try await node.close()
+    }
+
+    /// Lets clears fail without being executed, and suspends the replica before they are repeated.
+    func fail(_ removals: [SharedCache.Removal]) async throws {
+      try RedisShell.perform(["ACL SETUSER default -del"], on: pair.first)
+      for removal in removals {
+        await #expect(throws: (any Error).self) {
+          try await node.cacher.remove(removal, reach: .shared)
+        }
+      }
+      pair.second.suspend()
+      try RedisShell.perform(["ACL SETUSER default +del"], on: pair.first)
+    }
   }
 
-  @Test func `stays owed until they have it, and does not empty the cache again and again`()
+  private static let removals: [SharedCache.Removal] = [.keys(["values/k"]), .tags(["k"]), .all]
+
+  @Test(arguments: removals)
+  func `stays owed until they have it, and does not empty the cache again and again`(
+    removal: SharedCache.Removal
+  ) async throws {
+    let setting = try await Setting {
+      $0.commandTimeout = .milliseconds(400)
+      $0.nearLease = .milliseconds(400)
+    }
+    let (node, server) = (setting.node, setting.pair.first)
+    _ = try await node.map.request("k")
+    let monitor = try await RedisMonitor(server)
+    setting.pair.second.suspend()
+    await #expect(throws: (any Error).self) {
+      try await node.cacher.remove(removal, reach: .shared)
+    }
+    // Without an answer to the first one in time, it is repeated until there is one.
+    let count = try await monitor.count(with: "\"WAIT\"", on: server)
+    await monitor.commands(count + 2, with: "\"WAIT\"")
+    #expect(try await node.map.request("k") == "1")
+    let fetches = node.fetchCount
+    let later = try await monitor.count(with: "\"WAIT\"", on: server)
+    await monitor.commands(later + 5, with: "\"WAIT\"")
+    #expect(try await node.map.request("k") == "1")
+    #expect(node.fetchCount == fetches)
+    #expect(node.engine.status.owedRemovals == 1)
+    setting.pair.second.resume()
+    await Failover.poll { node.engine.status.owedRemovals == 0 }
+    try await setting.end()
+  }
+
+  @Test(arguments: ["key", "tag", "all"])
+  func `is not repeated by the cache that has made it`(what: String) async throws {
+    let setting = try await Setting { $0.commandTimeout = .seconds(1) }
+    let (node, server) = (setting.node, setting.pair.first)
+    _ = try await node.map.request("k")
+    setting.pair.second.suspend()
+    await #expect(throws: (any Error).self) {
+      switch what {
+      case "key": try await node.map.clear("k")
+      case "tag": try await node.map.clear(tags: ["k"])
+      default: try await node.map.clear()
+      }
+    }
+    #expect(node.engine.status.owedRemovals > 0)
+    let monitor = try await RedisMonitor(server)
+    for _ in 0..<3 { #expect(try await node.map.request("k") == "1") }
+    #expect(node.fetchCount == 2)
+    #expect(try await monitor.count(with: "lua", "\"DEL\"", "e:1:values/k", on: server) <= 1)
+    try await setting.end()
+  }
+
+  @Test func `delays no heartbeat, whose leases are renewed`() async throws {
+    let setting = try await Setting {
+      $0.commandTimeout = .seconds(600)
+      $0.nearLease = .milliseconds(400)
+    }
+    let (node, server) = (setting.node, setting.pair.first)
+    try await setting.fail([.keys(["values/k"])])
+    // The wait lasts longer than the test.
+    await Failover.poll {
+      // A client that is blocked.
+      (try? RedisShell.reply("CLIENT LIST", on: server))?.contains("flags=b") == true
+    }
+    let start = ContinuousClock.now
+    await Failover.poll { node.engine.status.lastAnsweredBeat.map { $0 > start } ?? false }
+    #expect(node.engine.status.owedRemovals == 1)
+    try await setting.end()
+  }
+
+  @Test func `is waited for once by the end of the engine, for keys and tags together`()
     async throws
   {
-    let ports = [try LoopbackSocket().port, try LoopbackSocket().port]
-    let server = try RedisServer(
-      "--port",
-      "\(ports[0])",
-      "--bind",
-      "127.0.0.1",
-      "--repl-diskless-sync-delay",
-      "0"
-    )
-    let monitor = try await RedisMonitor(server)
-    let options = RedisOptions(
-      commandTimeout: .milliseconds(200),
-      nearLease: .milliseconds(400),
-      clearReplicas: 1
-    )
-    let engine = try RedisEngine(server.address, options: options)
-    try await engine.connect(within: .seconds(60))
-    let cacher = engine.cacher(String.self, space: "values", schema: "1")
-    while (try? await cacher.entry(forKey: "k")) == nil, engine.status.registeredNodes == nil {
-      await Task.detached {}.value
+    let setting = try await Setting { $0.commandTimeout = .seconds(1) }
+    let monitor = try await RedisMonitor(setting.pair.first)
+    try await setting.fail([.keys(["values/k"]), .tags(["k"])])
+    let count = try await monitor.count(with: "\"WAIT\"", on: setting.pair.first)
+    await #expect(throws: RedisEngineError.self) { try await setting.node.close() }
+    #expect(try await monitor.count(with: "\"WAIT\"", on: setting.pair.first) == count + 1)
+    setting.pair.second.resume()
+  }
+
+  @Test func `is not undone by a server that has lost it, although it is not repeated`()
+    async throws
+  {
+    let origin = Guarded("1")
+    let setting = try await Setting(origin) {
+      $0.commandTimeout = .seconds(2)
+      $0.nearLease = .milliseconds(400)
     }
-    await #expect(throws: RedisEngineError.self) { try await cacher.remove(.all, reach: .shared) }
-    let first = try epoch(server)
-    // Each repetition waits for the replicas.
-    let count = try await monitor.count(with: "\"WAIT\"", on: server)
-    await monitor.commands(count + 8, with: "\"WAIT\"")
-    #expect(engine.status.owedRemovals == 1)
-    // It can be that the server did not get the first one, and the answer to a heartbeat can be from before it.
-    #expect(try epoch(server) <= first + 2)
-    let replica = try RedisServer(
-      "--port",
-      "\(ports[1])",
-      "--bind",
-      "127.0.0.1",
-      "--replicaof",
-      "127.0.0.1",
-      "\(ports[0])"
-    )
-    await Failover.poll { engine.status.owedRemovals == 0 }
-    await RedisShell.waitUntilReady(replica)
-    #expect(try epoch(replica) == epoch(server))
-    try await engine.close()
+    let (node, server) = (setting.node, setting.pair.first)
+    #expect(try await node.map.request("k") == "1")
+    try RedisShell.perform(["SAVE"], on: server)
+    origin.withLock { $0 = "2" }
+    setting.pair.second.suspend()
+    await #expect(throws: (any Error).self) {
+      try await node.cacher.remove(.keys(["values/k"]), reach: .shared)
+    }
+    server.kill()
+    try server.start()
+    await RedisShell.waitUntilReady(server)
+    await node.engine.becomesConnected()
+    #expect(try await node.map.request("k") == "2")
+    #expect(node.engine.status.owedRemovals == 1)
+    setting.pair.second.resume()
+    await Failover.poll { node.engine.status.owedRemovals == 0 }
+    try await setting.end()
   }
 }

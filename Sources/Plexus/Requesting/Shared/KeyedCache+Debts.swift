@@ -30,7 +30,7 @@ extension KeyedCache {
     let report = await synchronize(flushing: true)
     guard report.hasRemoved, report.failedWrites.isEmpty else { return }
     do {
-      try await storage.calls.run(.removal) { try await shared.payTagRemovals() }
+      try await storage.removeTags()
       try await storage.calls.run(.write) { try await shared.payOutdates() }
     } catch {}
   }
@@ -39,17 +39,24 @@ extension KeyedCache {
   ///
   /// - Throws: The error because of which entries can remain. The removal is repeated before such an entry is used.
   func removeSharedTags() async throws {
-    guard let shared, let storage else { return }
+    guard let storage else { return }
     let result = await storage.queue.result { [self] () -> Result<Void, any Error> in
       do {
-        return .success(
-          try await storage.calls.run(.removal) { try await shared.payTagRemovals() }
-        )
+        return .success(try await storage.removeTags())
       } catch {
         reportCacherFailures([:], error)
         return .failure(error)
       }
     }
     try result?.get()
+  }
+}
+
+extension StoredLayer {
+  /// Removes the entries with the tags that have to be removed from the shared tier.
+  fileprivate func removeTags() async throws {
+    try await calls.run(.removal) {
+      try await self.shared?.payTagRemovals(unless: self.takesAsDone)
+    }
   }
 }

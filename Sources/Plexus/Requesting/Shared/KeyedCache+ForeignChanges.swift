@@ -13,7 +13,13 @@ extension KeyedCache {
       for (key, hash) in shared.note(changesOf: names) { distrust(key, hash: hash) }
     case .tagged(let tags):
       let keys = keys(of: tags)
-      _ = shared.note(changesOf: Set(keys.compactMap { storage?.name(of: $0.key) }))
+      var names = Set(keys.compactMap { storage?.name(of: $0.key) })
+      // A detached flight has no entry by which its key is found. `tagging` is user code.
+      for (name, key) in shared.watchedKeys
+      where !names.contains(name) && tagging.map({ !tags.isDisjoint(with: $0(key)) }) ?? false {
+        names.insert(name)
+      }
+      _ = shared.note(changesOf: names)
       for (key, hash) in keys { distrust(key, hash: hash) }
     case .everything:
       if shared.trust.generation == shared.seenGeneration { distrustAll() } else { _ = isTrusted() }

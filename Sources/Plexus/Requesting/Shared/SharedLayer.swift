@@ -158,6 +158,13 @@ final class SharedLayer<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     state.withLock { state in state.keys.map { ($0.key, $0.value.key) } }
   }
 
+  /// The keys that are being looked up, or whose flights wait for other processes.
+  var watchedKeys: [(name: String, key: Key)] {
+    state.withLock { state in
+      state.watches.keys.compactMap { name in state.keys[name].map { (name, $0.key.key) } }
+    }
+  }
+
   /// Removes keys, except keys that are being looked up.
   func forget(_ names: [String]) {
     state.release { state in
@@ -180,12 +187,18 @@ final class SharedLayer<Key: Hashable & Sendable, Value: Sendable>: Sendable {
 
   /// Removes the entries with the tags that have to be removed.
   ///
-  /// - Throws: An error of the cacher, in which case the removals stay pending.
-  func payTagRemovals() async throws {
+  /// - Parameter isDone: Returns whether a removal that has failed is not repeated.
+  /// - Throws: An error of the cacher, in which case the other removals stay pending.
+  func payTagRemovals(unless isDone: (any Error) -> Bool) async throws {
     let owed = withDebts { $0.tagRemovals.owed }
     guard !owed.isEmpty else { return }
-    try await cacher.remove(.tags(Set(owed.keys)), reach: .shared)
-    withDebts { $0.tagRemovals.pay(owed) }
+    do {
+      try await cacher.remove(.tags(Set(owed.keys)), reach: .shared)
+      withDebts { $0.tagRemovals.pay(owed) }
+    } catch {
+      if isDone(error) { withDebts { $0.tagRemovals.pay(owed) } }
+      throw error
+    }
   }
 
   /// Outdates the entries that have to be outdated.

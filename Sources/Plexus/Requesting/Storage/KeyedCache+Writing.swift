@@ -40,6 +40,10 @@ extension KeyedCache {
   /// - Throws: The error because of which some copies can remain.
   @usableFromInline
   func removeStored(named names: Set<String>?, byTag tags: Bool = false) async throws {
+    try await storage?.clearing { try await removePending(named: names, byTag: tags) }
+  }
+
+  private func removePending(named names: Set<String>?, byTag tags: Bool) async throws {
     let report = await synchronizeInOrder(flushing: false)
     if let error = report.completeRemovalError { throw error }
     if tags, let error = report.recordError { throw error }

@@ -68,15 +68,16 @@ struct StorageSynchronization<Key: Hashable & Sendable, Value: Sendable>: Sendab
     do {
       try await remove(count: 1) { [storage] in try await storage.removeAllEntries() }
       try await storage.erase(isComplete: true)
-      var remaining = revisions[...]
-      cache.shards.withEachLock { shard in
-        if let revision = remaining.popFirst() ?? nil {
-          shard.extras?.pendingWrites?.confirmCompleteRemoval(revision)
-        }
-      }
     } catch {
       report.completeRemovalError = error
       cache.reportCacherFailures([:], error)
+      guard storage.takesAsDone(error) else { return }
+    }
+    var remaining = revisions[...]
+    cache.shards.withEachLock { shard in
+      if let revision = remaining.popFirst() ?? nil {
+        shard.extras?.pendingWrites?.confirmCompleteRemoval(revision)
+      }
     }
   }
 
@@ -93,7 +94,9 @@ struct StorageSynchronization<Key: Hashable & Sendable, Value: Sendable>: Sendab
       report.failedRemovals = cache.failures(in: error, of: names.map(\.name))
       cache.reportCacherFailures(report.failedRemovals)
     }
-    let removed = names.filter { report.failedRemovals[$0.name] == nil }
+    let removed = names.filter {
+      report.failedRemovals[$0.name].map(storage.takesAsDone) ?? true
+    }
     cache.shards.withEachLock { shard in shard.extras?.pendingWrites?.confirmRemoval(of: removed) }
   }
 

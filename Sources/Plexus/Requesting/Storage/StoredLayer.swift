@@ -31,6 +31,8 @@ final class StoredLayer<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   private let marker: (any MarkingCacher<Value>)?
   /// The marks that are to be written to the cacher, with their orders.
   private let unwrittenMarks = Locked<[CacheMark: UInt64]>([:])
+  /// The number of calls whose removals were executed although they failed, and the last error.
+  private let executed = Locked<(count: UInt64, error: (any Error)?)>((0, nil))
   private let lastGeneration = Locked<CacheGeneration?>(CacheGeneration())
 
   /// Creates the storage of a map.
@@ -163,6 +165,23 @@ final class StoredLayer<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     } _: {
       try await operation()
     }
+  }
+
+  /// Returns whether a removal that has failed was executed, and is not repeated, and records that.
+  func takesAsDone(_ error: any Error) -> Bool {
+    guard (error as? any ExecutedRemoval)?.isExecuted == true else { return false }
+    executed.withLock { $0 = ($0.count + 1, error) }
+    return true
+  }
+
+  /// Performs the removals of a clear, which another call can have begun for it.
+  ///
+  /// - Throws: The error of a removal that has failed meanwhile, although it was executed.
+  func clearing(_ operation: () async throws -> Void) async throws {
+    let before = executed.withLock { $0.count }
+    try await operation()
+    let (count, error) = executed.withLock { $0 }
+    if count != before, let error { throw error }
   }
 
   /// Returns the generation of a value that is to be written, past removals and marks since then that do not concern it.

@@ -52,8 +52,10 @@ extension KeyedCache {
   @usableFromInline
   func clear(tags: Set<CacheTag>) async throws {
     forget(tags: tags)
-    try await removeStored(named: nil, byTag: true)
-    if shared != nil { try await removeSharedTags() }
+    try await storage?.clearing {
+      try await removeStored(named: nil, byTag: true)
+      if shared != nil { try await removeSharedTags() }
+    }
   }
 
   /// Marks the values with one of some tags as changed at their origin.
