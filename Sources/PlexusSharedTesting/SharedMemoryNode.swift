@@ -268,15 +268,24 @@ extension SharedMemoryNode {
 
   /// The number of removals of everything that have reached the node.
   public var generation: CacheGeneration? {
-    CacheGeneration(epoch: 1, number: state.withLock { $0.known.epoch.counter })
+    let known = state.withLock { $0.known }
+    var generation = CacheGeneration(epoch: 1, number: known.epoch.counter)
+    generation.marks = known.token
+    return generation
   }
 
   /// Stores values that did not come from a fetch.
   ///
   /// - Parameter entries: The entries by key.
-  /// - Throws: ``Unreachable``.
+  /// - Throws: ``Unreachable``; a `CacherError` with the keys whose values were not stored.
   public func store(_ entries: [String: CacheEntry<Value>]) async throws {
-    try await call { content, now, _ in ((), content.store(entries, by: number, at: now)) }
+    let overtaken = try await call { content, now, _ in
+      content.store(entries, by: number, at: now)
+    }
+    guard !overtaken.isEmpty else { return }
+    throw CacherError(
+      failures: Dictionary(uniqueKeysWithValues: overtaken.map { ($0, SharedCache.Overtaken()) })
+    )
   }
 
   /// Calls a handler with the changes that other nodes make from now on.

@@ -153,9 +153,18 @@ struct SharedMemoryState<Value: Sendable>: Sendable {
     _ entries: [String: CacheEntry<Value>],
     by node: Int,
     at now: Duration
-  ) -> [Announcement] {
+  ) -> (Set<String>, [Announcement]) {
     // A value from before a removal of everything is not stored after it.
-    let entries = entries.filter { $0.value.generation.map { $0.number == epoch.counter } ?? true }
+    var entries = entries.filter { $0.value.generation.map { $0.number == epoch.counter } ?? true }
+    let overtaken = Set(
+      entries.filter { key, entry in
+        entry.unchangedSince.map { hasChanged(key, entry.tags, since: $0) } ?? false
+      }.keys
+    )
+    for key in overtaken {
+      entries[key] = nil
+      interested[key, default: []].insert(node)
+    }
     for (key, entry) in entries {
       var record = Record()
       record.entry = entry
@@ -165,7 +174,13 @@ struct SharedMemoryState<Value: Sendable>: Sendable {
       records[key] = record
       for tag in entry.tags { interestedInTags[tag, default: []].insert(node) }
     }
-    return announce(Array(entries.keys), by: node, keepsOwn: true)
+    return (overtaken, announce(Array(entries.keys), by: node, keepsOwn: true))
+  }
+
+  /// Returns whether a key can have changed since a token: one without an entry can have been removed.
+  private func hasChanged(_ key: String, _ tags: [CacheTag], since token: UInt64) -> Bool {
+    guard let record = records[key], record.entry != nil, record.epoch == epoch else { return true }
+    return record.token > token || record.outdatedBy > token || isRemoved(token + 1, tags)
   }
 
   mutating func release(

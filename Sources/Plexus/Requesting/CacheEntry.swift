@@ -42,6 +42,9 @@ public struct CacheEntry<Value: Sendable>: Sendable {
   ///
   /// Entries that are read have none.
   package var usableTime: Duration?
+  /// The state of the engine since which the key must not have changed, by ``CacheGeneration/marks``; `nil` if the entry is
+  /// stored in any case.
+  package var unchangedSince: UInt64?
   /// Whether the value has changed at its origin since its fetch began, according to the cacher.
   package var isOutdated = false
   /// Whether one of its tags has been cleared since its fetch began, according to the cacher.

@@ -273,7 +273,8 @@ public final actor Multiplexer<Value: Sendable>: StatefulBroadcaster, Requestabl
 
   /// Writes the value to the cacher if it has unwritten changes.
   ///
-  /// The call completes even if the calling task is cancelled.
+  /// The call completes even if the calling task is cancelled. With a ``SharedCacher``, a value that another process can have
+  /// overtaken is not written, and all processes fetch again.
   ///
   /// - Throws: A ``CacherError`` that names the failed keys, which are retried at the next call.
   public nonisolated func flush() async throws {

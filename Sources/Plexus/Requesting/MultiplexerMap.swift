@@ -247,7 +247,8 @@ public final actor MultiplexerMap<Key: Hashable & Sendable, Value: Sendable> {
 
   /// Writes all unwritten changes to the cacher.
   ///
-  /// The call completes even if the calling task is cancelled.
+  /// The call completes even if the calling task is cancelled. With a ``SharedCacher``, a value that another process can have
+  /// overtaken is not written, and all processes fetch its key again.
   ///
   /// - Throws: A ``CacherError`` that names the failed keys. They are retried at the next call, except for values that
   ///   were evicted and could not be written, which are lost.

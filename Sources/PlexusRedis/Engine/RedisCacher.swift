@@ -325,10 +325,24 @@ final class RedisCacher<Value: Codable & Sendable>: SharedCacher {
     }
   }
 
+  /// Performs a change, and announces it to the other schemas in this process, also at the start: the values that they have
+  /// stored by then are older.
+  private func sharing<Result>(
+    _ change: SharedCache.Change,
+    _ operation: () async throws -> Result
+  ) async throws -> Result {
+    space.share(change)
+    defer { space.share(change) }
+    return try await operation()
+  }
+
   func outdate(_ keys: Set<String>) async throws {
-    defer { space.share(.changed(keys)) }
-    try await naming {
-      try await space.debts.owing(keys.map { .outdated($0) }) { try await space.tier.outdate(keys) }
+    try await sharing(.changed(keys)) {
+      try await naming {
+        try await space.debts.owing(keys.map { .outdated($0) }) {
+          try await space.tier.outdate(keys)
+        }
+      }
     }
   }
 
@@ -340,12 +354,14 @@ final class RedisCacher<Value: Codable & Sendable>: SharedCacher {
   private func removeFromTier(_ what: SharedCache.Removal, reach: ClearReach) async throws {
     switch what {
     case .keys(let keys):
-      defer { space.share(.changed(keys)) }
-      try await space.debts.owing(keys.map { .key($0) }) { try await space.tier.remove(keys) }
+      try await sharing(.changed(keys)) {
+        try await space.debts.owing(keys.map { .key($0) }) { try await space.tier.remove(keys) }
+      }
     case .tags(let tags):
-      defer { space.share(.tagged(tags)) }
-      try await space.debts.owing(tags.map { .tag($0.name) }) {
-        try await space.tier.remove(tags: tags.map(\.name))
+      try await sharing(.tagged(tags)) {
+        try await space.debts.owing(tags.map { .tag($0.name) }) {
+          try await space.tier.remove(tags: tags.map(\.name))
+        }
       }
     case .all:
       let epoch = try await space.debts.owing([.everything]) { try await removeEverything() }
@@ -362,13 +378,20 @@ final class RedisCacher<Value: Codable & Sendable>: SharedCacher {
     return try await space.tier.removeAll()
   }
 
-  /// The number of removals of everything, as far as this process knows.
+  /// The number of removals of everything, and the last token, as far as this process knows.
   var generation: CacheGeneration? {
-    space.tier.epoch.map { CacheGeneration(epoch: 1, number: $0.counter) }
+    let newest = space.tier.newest
+    guard let epoch = newest.epoch else { return nil }
+    var generation = CacheGeneration(epoch: 1, number: epoch.counter)
+    generation.marks = newest.token
+    return generation
   }
 
   func store(_ entries: [String: CacheEntry<Value>]) async throws {
-    defer { space.share(.changed(Set(entries.keys))) }
+    try await sharing(.changed(Set(entries.keys))) { try await storeInParts(entries) }
+  }
+
+  private func storeInParts(_ entries: [String: CacheEntry<Value>]) async throws {
     var parts: [UInt64?: [[Tier.Stored]]] = [:]
     var room: [UInt64?: Int] = [:]
     // Otherwise, they would remove the values. Other values do not wait for it: none of these has its turn yet.
@@ -381,7 +404,8 @@ final class RedisCacher<Value: Codable & Sendable>: SharedCacher {
           key: key,
           payload: payload,
           tags: entry.tags.map(\.name),
-          lifetime: entry.usableTime
+          lifetime: entry.usableTime,
+          unchangedSince: entry.unchangedSince
         )
         let epoch = entry.generation?.number
         if payload.count > Self.largeSize {
@@ -397,7 +421,7 @@ final class RedisCacher<Value: Codable & Sendable>: SharedCacher {
         room[epoch, default: 0] -= payload.count
         parts[epoch, default: []].append(group)
       } catch {
-        failures[key] = (error as? TierFailures)?.errors[key] ?? error
+        failures[key] = Self.storeError((error as? TierFailures)?.errors[key] ?? error)
       }
     }
     for (epoch, parts) in parts {
@@ -405,13 +429,17 @@ final class RedisCacher<Value: Codable & Sendable>: SharedCacher {
         do {
           try await store(part, requiring: epoch, isLarge: false)
         } catch let error as TierFailures {
-          failures.merge(error.errors.mapValues { RedisEngineError.publicError($0) }) { first, _ in
-            first
-          }
+          failures.merge(error.errors.mapValues { Self.storeError($0) }) { first, _ in first }
         }
       }
     }
     if !failures.isEmpty { throw CacherError(failures: failures) }
+  }
+
+  /// Returns the error of a value that was not stored, for the cache.
+  private static func storeError(_ error: any Error) -> any Error {
+    if case .changed? = error as? TierError { return SharedCache.Overtaken() }
+    return RedisEngineError.publicError(error)
   }
 
   /// The number of bytes of values that are stored together.
@@ -441,7 +469,13 @@ final class RedisCacher<Value: Codable & Sendable>: SharedCacher {
         let connection = try core.largeValueConnection()
         _ = try await space.tier.answers(on: connection)
         try await space.following(key) {
-          ((), try await space.tier.store(items, requiring: epoch, on: connection))
+          do {
+            return ((), try await space.tier.store(items, requiring: epoch, on: connection))
+          } catch let error as TierFailures {
+            // The announcements of earlier changes come before this answer.
+            _ = try? await space.tier.answers()
+            throw error
+          }
         }
         space.take(key)
       }

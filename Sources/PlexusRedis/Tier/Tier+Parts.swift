@@ -139,12 +139,12 @@ extension Tier {
   func check<Element>(
     _ parts: Parts<Element>,
     _ key: KeyPath<Element, String>,
-    _ checkReply: (RESPValue) throws -> Void
+    _ checkReply: (ArraySlice<Element>, RESPValue) throws -> Void
   ) throws {
     var failures: [String: any Error] = [:]
     for (elements, reply) in parts {
       do {
-        try checkReply(try reply.get())
+        try checkReply(elements, try reply.get())
       } catch {
         for element in elements { failures[element[keyPath: key]] = error }
       }

@@ -14,7 +14,7 @@ extension Tier {
         arguments: knowledge + [.text(list(schemas))]
       )
     }
-    try check(parts, \.self) { _ = try change($0) }
+    try check(parts, \.self) { _ = try change($1) }
   }
 
   /// Removes entries in all schemas; a fetch in flight stores nothing.
@@ -42,7 +42,7 @@ extension Tier {
         arguments: knowledge + [.text(list(schemas))]
       )
     }
-    try check(parts, \.self) { _ = try change($0) }
+    try check(parts, \.self) { _ = try change($1) }
   }
 
   /// Removes the entries with one of some tags, whose keys need not be known; a fetch in flight stores nothing.

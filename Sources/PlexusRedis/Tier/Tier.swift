@@ -336,6 +336,8 @@ final class Tier: Sendable {
     var tags: [String] = []
     /// The time after which the entry is not used; `nil` for no limit.
     var lifetime: Duration?
+    /// The token since which the key must not have changed; `nil` if the value is stored in any case.
+    var unchangedSince: UInt64?
   }
 
   /// Stores values that did not come from a fetch; a fetch in progress stores nothing.
@@ -347,7 +349,8 @@ final class Tier: Sendable {
   ///   - required: The number of the epoch that they belong to: in another one they are not stored.
   ///   - other: The connection, if it is not that of the announcements.
   /// - Returns: The version of the last one; `nil` if it was not stored.
-  /// - Throws: ``TierFailures`` with the keys whose values may not be stored.
+  /// - Throws: ``TierFailures`` with the keys whose values may not be stored; ``TierError/changed`` for values that are not,
+  ///   because their keys can have changed.
   @discardableResult
   func store(
     _ values: [Stored],
@@ -371,20 +374,30 @@ final class Tier: Sendable {
         }
         call.arguments += [
           .data(value.payload), retention(of: value.lifetime), .text(tags.numbers(of: value.tags)),
+          .text(value.unchangedSince.map { "\($0)" } ?? ""),
         ]
       }
       call.keys += tags.names.map { names.tag($0) }
       return call
     }
     var version: TierVersion?
-    try check(parts, \.key) { reply in
-      guard let elements = reply.elements, let first = elements.first, let epoch = note(first)
-      else {
-        throw TierError.unexpectedReply
+    var changed: [String: any Error] = [:]
+    do {
+      try check(parts, \.key) { values, reply in
+        guard let elements = reply.elements, let first = elements.first, let epoch = note(first)
+        else {
+          throw TierError.unexpectedReply
+        }
+        for (value, element) in zip(values, elements.dropFirst()) {
+          guard let token = token(element) else { throw TierError.unexpectedReply }
+          if token == 0 { changed[value.key] = TierError.changed }
+          version = token == 0 ? nil : TierVersion(epoch: epoch, token: token)
+        }
       }
-      version = elements.dropFirst().last.flatMap { token($0) }
-        .map { TierVersion(epoch: epoch, token: $0) }
+    } catch let error as TierFailures {
+      changed.merge(error.errors) { _, failure in failure }
     }
+    if !changed.isEmpty { throw TierFailures(errors: changed) }
     return version
   }
 
@@ -559,6 +572,8 @@ enum TierError: Error, Hashable, CustomStringConvertible {
   case tooSlow(bytes: Int)
   /// The engine has lost the registrations of nodes again and again while a removal waited for them.
   case lostRegistrations
+  /// A value was not stored, because its key can have changed before.
+  case changed
   /// Too few replicas have acknowledged a removal in time, which the server has executed.
   case notReplicated(acknowledged: Int, of: Int)
 
@@ -569,6 +584,7 @@ enum TierError: Error, Hashable, CustomStringConvertible {
       "A value of \(bytes) bytes did not reach the Redis server in time."
     case .lostRegistrations:
       "The Redis server loses the registrations of processes again and again, so a clear cannot wait for all of them."
+    case .changed: "The value was not stored, because its key can have changed before."
     case .notReplicated(let acknowledged, let required):
       "\(acknowledged) replicas of the Redis server have acknowledged the removal in time; \(required) are required."
     }

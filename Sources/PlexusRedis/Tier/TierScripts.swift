@@ -283,12 +283,13 @@ enum TierScripts {
   ///
   /// ARGV: nonce, known epoch and token, the schemas whose keys the call has, the first of which is the node's, their
   /// number, the number of the epoch that is required or nothing, the number of keys, then the payload of each key, ms for
-  /// which the entry is kept, and the numbers of its tags.
+  /// which the entry is kept, the numbers of its tags, and the token since which the key must not have changed, or nothing.
   ///
   /// Leases that are held end: what their holders fetch is older than what is stored, and so are the entries of other
   /// schemas.
   ///
-  /// Returns the schemas if a call does not have the keys of all of them.
+  /// Returns the epoch and the token of each entry, 0 for one whose key can have changed. Returns the schemas if a call does
+  /// not have the keys of all of them.
   static let store = RedisScript(
     "stores",
     common + """
@@ -298,24 +299,38 @@ enum TierScripts {
       local time = now()
       local tokens = {epoch}
       local width, keyCount = 2 * ARGV[5], tonumber(ARGV[7])
-      for index = 0, keyCount - 1 do
-        local first = 4 + width * index
-        local entryKey, leaseKey = KEYS[first], KEYS[first + 1]
-        for number in string.gmatch(ARGV[10 + 3 * index], '%d+') do
-          use(KEYS[3 + width * keyCount + number], epoch, ARGV[9 + 3 * index])
+      local firstTag = 3 + width * keyCount
+      -- Whether a key can have changed since a token. One without an entry can have been removed.
+      local function hasChanged(entryKey, token, tags)
+        local e = run('HMGET', entryKey, 'e', 'v', 'o')
+        if e[1] ~= epoch or (number(e[2], latest) or largest) > token then return true end
+        if e[3] and (number(e[3], latest) or largest) > token then return true end
+        for number in string.gmatch(tags, '%d+') do
+          if (mark(KEYS[firstTag + number], epoch) or largest) > token then return true end
         end
+        return false
+      end
+      local function store(first, payload, span, tags)
+        local entryKey, leaseKey = KEYS[first], KEYS[first + 1]
+        for number in string.gmatch(tags, '%d+') do use(KEYS[firstTag + number], epoch, span) end
         local token = nextToken()
-        enroll(string.match(ARGV[4], '%S+'), time, ARGV[9 + 3 * index])
+        enroll(string.match(ARGV[4], '%S+'), time, span)
         redis.call('DEL', entryKey, leaseKey)
-        redis.call('HSET', entryKey, 'e', epoch, 'v', token, 't', time, 'd', ARGV[8 + 3 * index])
-        redis.call('PEXPIRE', entryKey, ARGV[9 + 3 * index])
+        redis.call('HSET', entryKey, 'e', epoch, 'v', token, 't', time, 'd', payload)
+        redis.call('PEXPIRE', entryKey, span)
         -- As in a fill: this node has a copy, and has to hear of changes.
         redis.call('HGET', entryKey, 'v')
         for other = first + 2, first + width - 2, 2 do
           redis.call('DEL', KEYS[other + 1])
           if run('HGET', KEYS[other], 'v') then redis.call('HSET', KEYS[other], 'o', token) end
         end
-        tokens[#tokens + 1] = token
+        return token
+      end
+      for index = 0, keyCount - 1 do
+        local first, values = 4 + width * index, 8 + 4 * index
+        local tags, token = ARGV[values + 2], tonumber(ARGV[values + 3])
+        tokens[#tokens + 1] = token and hasChanged(KEYS[first], token, tags) and 0
+          or store(first, ARGV[values], ARGV[values + 1], tags)
       end
       return tokens
       """

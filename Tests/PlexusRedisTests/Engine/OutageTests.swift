@@ -440,6 +440,76 @@ struct `Caches during an outage of a Redis server` {
     try await node.close()
   }
 
+  @Test(arguments: ["key", "tag", "everywhere", "store"], [true, false])
+  func `a value that could not be stored does not replace a later change of another process`(
+    change: String,
+    isAway: Bool
+  ) async throws {
+    let server = try RedisServer()
+    let proxy = try RedisProxy(server)
+    let origin = Guarded("1")
+    func makeNode(_ address: RedisAddress) async throws -> CacheNode {
+      try await CacheNode(address) {
+        $0.nearLease = .milliseconds(400)
+      } fetch: { _ in
+        origin.withLock { $0 }
+      }
+    }
+    let node = try await makeNode(proxy.address)
+    let other = try await makeNode(server.address)
+    #expect(try await node.map.request("k") == "1")
+    if isAway {
+      proxy.refuse()
+      await node.engine.becomesIsolated()
+    } else {
+      try RedisShell.perform(["ACL SETUSER default -evalsha"], on: server)
+    }
+    node.map.store("mine", for: "k")
+    await #expect(throws: CacherError.self) { try await node.map.flush() }
+    try RedisShell.perform(["ACL SETUSER default +evalsha"], on: server)
+    origin.withLock { $0 = "2" }
+    switch change {
+    case "key": try await other.map.clear("k")
+    case "tag": try await other.map.clear(tags: ["k"])
+    case "everywhere": try await other.repository.clear(tags: ["k"], .everywhere)
+    default:
+      other.map.store("2", for: "k")
+      try await other.map.flush()
+    }
+    proxy.endRefusal()
+    if isAway { await node.engine.becomesConnected() }
+    while try await node.map.request("k") != "2" { await Task.detached {}.value }
+    try await node.map.flush()
+    for node in [node, other] {
+      #expect(try await node.map.request("k") == "2")
+      try await node.close()
+    }
+  }
+
+  @Test func `a value that could not be stored is stored later if nothing has changed`()
+    async throws
+  {
+    let server = try RedisServer()
+    let proxy = try RedisProxy(server)
+    let other = try await CacheNode(server.address) { _ in "1" }
+    let node = try await CacheNode(proxy.address) { _ in "1" }
+    #expect(try await node.map.request("k") == "1")
+    proxy.refuse()
+    await node.engine.becomesIsolated()
+    node.map.store("mine", for: "k")
+    await #expect(throws: CacherError.self) { try await node.map.flush() }
+    // Changes of other keys.
+    _ = try await other.map.request("other")
+    try await other.map.clear("other")
+    proxy.endRefusal()
+    await node.engine.becomesConnected()
+    try await node.map.flush()
+    #expect(try await other.map.request("k") == "mine")
+    #expect(try await node.map.request("k") == "mine")
+    try await node.close()
+    try await other.close()
+  }
+
   @Test func `a value that is stored after a failed removal stays`() async throws {
     let server = try RedisServer()
     let a = try await hastyNode(at: server.address)

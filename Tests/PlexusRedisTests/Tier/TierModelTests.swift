@@ -244,6 +244,51 @@ struct `A space of the shared tier` {
     while (try? await b.tier.read(Tier.Wish("k"))) == nil { await Task.detached {}.value }
   }
 
+  @Test func `a value that requires an unchanged key is stored over no change`() async throws {
+    let server = try RedisServer()
+    let (a, b) = (try await Node("a", on: server), try await Node("b", on: server))
+    let other = try await Node("c", on: server, schema: "2")
+    func store(_ payload: UInt8, since token: UInt64) async -> Bool {
+      var value = Tier.Stored(key: "k", payload: [payload], tags: ["x"])
+      value.unchangedSince = token
+      do {
+        try await a.tier.store([value])
+        return true
+      } catch {
+        #expect((error as? TierFailures)?.errors["k"] as? TierError == .changed)
+        return false
+      }
+    }
+    // A key without an entry can have been removed.
+    _ = try await a.entry("k")
+    #expect(await !store(1, since: a.tier.newest.token))
+    let changes: [() async throws -> Void] = [
+      { try await b.tier.store([("k", [9], ["x"])]) },
+      { try await b.tier.remove(["k"]) },
+      { try await b.tier.outdate(["k"]) },
+      { try await b.tier.remove(tags: ["x"]) },
+      { try await b.tier.removeAll() },
+      { try await other.tier.store([("k", [9], ["x"])]) },
+      { try await other.tier.remove(["k"]) },
+    ]
+    for change in changes {
+      try await a.tier.store([("k", [1], ["x"])])
+      let token = a.tier.newest.token
+      #expect(await store(2, since: token))
+      #expect(await !store(3, since: token))
+      #expect(try await b.entry("k") { $0.tags = ["x"] }?.payload == [2])
+      let latest = a.tier.newest.token
+      // Changes of other keys are none of this one.
+      try await b.tier.store([("other", [1], ["y"])])
+      try await b.tier.remove(["other"])
+      #expect(await store(2, since: latest))
+      let last = a.tier.newest.token
+      try await change()
+      #expect(await !store(4, since: last))
+      #expect(try await b.entry("k") { $0.tags = ["x"] }?.payload != [4])
+    }
+  }
+
   @Test func `only a valid entry is read without a script`() async throws {
     let server = try RedisServer()
     let (a, b) = (try await Node("a", on: server), try await Node("b", on: server))

@@ -66,7 +66,7 @@ extension EntryState {
   }
 
   /// Whether the value has to be revalidated before it is used.
-  var isDistrusted: Bool { deadline == .min }
+  @usableFromInline var isDistrusted: Bool { deadline == .min }
 }
 
 // MARK: - Requests

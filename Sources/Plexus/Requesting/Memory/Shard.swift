@@ -356,6 +356,11 @@ struct Shard<Key: Hashable & Sendable, Value: Sendable>: Sendable {
       isNewest: arrival.isNewest,
       &effects
     )
+    // A change of a value that another process can have changed before.
+    if arrival.start == nil, self[index].state.isDistrusted {
+      let entry = keys.entries[index]
+      extras.pendingWrites?.contest(entry.key, hash: entry.hash, name: nil)
+    }
   }
 
   /// Keeps a copy of an entry that leaves memory until it is written.

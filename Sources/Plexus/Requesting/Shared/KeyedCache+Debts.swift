@@ -9,13 +9,16 @@ extension KeyedCache {
   }
 
   /// Removes the record of a value to write, because a newer value that is not written is about to replace it.
-  func forgetChange(_ flight: Flight) {
-    change(flight.hash, at: .min) { shard, transaction in
-      shard.extras?.pendingWrites?.removeNote(
-        key(of: flight),
-        hash: flight.hash,
-        &transaction.effects
-      )
+  ///
+  /// - Returns: Whether there was one.
+  func forgetChange(_ flight: Flight) -> Bool {
+    let key = key(of: flight)
+    return change(flight.hash, at: .min) { shard, transaction in
+      guard shard.extras?.pendingWrites?.isUnwritten(key, hash: flight.hash) == true else {
+        return false
+      }
+      shard.extras?.pendingWrites?.removeNote(key, hash: flight.hash, &transaction.effects)
+      return true
     }
   }
 

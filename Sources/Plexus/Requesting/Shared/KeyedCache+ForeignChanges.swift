@@ -22,18 +22,27 @@ extension KeyedCache {
       _ = shared.note(changesOf: names)
       for (key, hash) in keys { distrust(key, hash: hash) }
     case .everything:
+      contestAll()
       if shared.trust.generation == shared.seenGeneration { distrustAll() } else { _ = isTrusted() }
       shared.noteGap()
       // The engine can be reachable again.
       sendChanges()
     case .interrupted:
+      contestAll()
       shared.noteInterruption()
     }
   }
 
-  /// Marks the value of a key: it is used again once it has been looked up.
+  /// Records that other processes can have changed every key since its unwritten value was stored.
+  private func contestAll() {
+    shards.withEachLock { $0.extras?.pendingWrites?.contestAll() }
+  }
+
+  /// Marks the value of a key: it is used again once it has been looked up, and written if its key has not changed.
   func distrust(_ key: Key, hash: UInt64) {
+    let name = storage?.name(of: key)
     let live = shards.withLock(hash: hash) { shard -> LiveFetching<Key, Value>? in
+      shard.extras?.pendingWrites?.contest(key, hash: hash, name: name)
       markValue(of: key, hash: hash, in: &shard)
       return shard.live(key, hash)
     }
@@ -168,6 +177,7 @@ extension KeyedCache {
       shared.knownKeys.compactMap { name, known in
         let isNeeded = shards.withLock(hash: known.hash) { shard in
           shard.keys.index(of: known.key, hash: known.hash) != nil
+            || shard.extras?.pendingWrites?.departures[name] != nil
         }
         return isNeeded ? nil : name
       }

@@ -151,6 +151,11 @@ public enum SharedCache: Sendable {
     }
   }
 
+  /// The reason why a value was not stored: its key can have changed since ``CacheEntry/unchangedSince``.
+  package struct Overtaken: Error, Hashable {
+    package init() {}
+  }
+
   /// The entries that are removed from a ``SharedCacher``.
   public enum Removal: Hashable, Sendable {
     /// The entries of some keys.

@@ -22,6 +22,12 @@
 /// is then no longer stored, regardless of the order in which the messages arrive. The ``Cacher/generation`` counts the
 /// removals of everything that have reached the process, and ``Cacher/store(_:)`` skips values from before one.
 ///
+/// ## Storing
+///
+/// A value that was stored in a process must not replace a later change of another one. A cache does not send a value again
+/// that could not be sent, or whose key was announced since it was stored, unless the engine compares entries, as the
+/// engines of Plexus do. It calls ``outdate(_:)`` instead, so that all processes fetch the key again.
+///
 /// ## Failing
 ///
 /// If the engine cannot be reached, requests fetch without it: within a process, requests of a key are still coalesced,

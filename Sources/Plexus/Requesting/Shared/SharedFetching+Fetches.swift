@@ -49,7 +49,8 @@ extension SharedFetching {
     if !shared.keepsValue() { item.watch.note() }
     goAhead(item.name)
     shared.note(nil, of: item.name)
-    cache.forgetChange(item.flight)
+    // The other processes have older values than the one that was stored here.
+    if cache.forgetChange(item.flight) { shared.withDebts { $0.outdates.owe([item.name]) } }
   }
 
   // MARK: - Under leases

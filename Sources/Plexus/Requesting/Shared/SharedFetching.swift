@@ -338,6 +338,7 @@ extension SharedFetching {
       return .looksAgain(newerThan: version)
     }
     copy.kind = .restored
+    flight.attempt.fetchStart = storage.fetchStart(of: version)
     shared.note(version, of: name)
     return .answers(copy)
   }

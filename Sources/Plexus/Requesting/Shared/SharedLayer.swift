@@ -71,6 +71,11 @@ final class SharedLayer<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     }
   }
 
+  /// Returns whether a key was looked up or stored: its changes are announced, unless one was since then.
+  func knows(_ name: String) -> Bool {
+    state.withLock { $0.keys[name] != nil }
+  }
+
   /// Returns the watch of a flight.
   func watch(of flight: Flight) -> SharedWatch? {
     state.withLock { $0.watchesOfFlights[ObjectIdentifier(flight)] }

@@ -13,6 +13,8 @@ struct PendingWrites<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     let revision: UInt64
     /// The start of the fetch of the value.
     var start = FetchStart()
+    /// Whether another process can have changed the key since the value was stored.
+    var isContested = false
   }
 
   /// A value that left memory before it was written.
@@ -20,7 +22,7 @@ struct PendingWrites<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     let key: Key
     let hash: UInt64
     let copy: ValueOutcome<Value>
-    let note: Note
+    var note: Note
   }
 
   /// The result of a look-up that needs no call of the cacher.
@@ -184,6 +186,29 @@ struct PendingWrites<Key: Hashable & Sendable, Value: Sendable>: Sendable {
       refreshes[name] = Mark(time: mark.time, revision: nextRevision())
       boundRefreshes()
     }
+  }
+
+  /// Records that another process can have changed a key since its unwritten value was stored.
+  @usableFromInline
+  mutating func contest(_ key: Key, hash: UInt64, name: String?) {
+    if let index = dirty.index(of: key, hash: hash) {
+      dirty.entries[index].element.isContested = true
+    }
+    if let name { departures[name]?.note.isContested = true }
+  }
+
+  /// Records that other processes can have changed all keys since their unwritten values were stored.
+  mutating func contestAll() {
+    for index in dirty.entries.indices { dirty.entries[index].element.isContested = true }
+    for name in departures.keys { departures[name]?.note.isContested = true }
+  }
+
+  /// Returns the note of an unwritten value, unless there is a newer one.
+  func note(_ key: Key, hash: UInt64, name: String, revision: UInt64) -> Note? {
+    let notes = [
+      dirty.index(of: key, hash: hash).map { dirty.entries[$0].element }, departures[name]?.note,
+    ]
+    return notes.compactMap(\.self).first { $0.revision == revision }
   }
 
   /// Keeps a copy of a value that leaves memory until it is written, if the cacher does not have it.

@@ -120,7 +120,7 @@ struct StorageSynchronization<Key: Hashable & Sendable, Value: Sendable>: Sendab
   // MARK: - Unwritten values
 
   /// A value that the cacher does not have.
-  private struct Unwritten: Sendable {
+  struct Unwritten: Sendable {
     let note: PendingWrites<Key, Value>.Note
     let key: Key
     /// The hash of the key, if the value is in memory.
@@ -219,33 +219,68 @@ struct StorageSynchronization<Key: Hashable & Sendable, Value: Sendable>: Sendab
         }
       if isWritten { entries[item.name] = entry }
     }
-    cache.watchStored(items.map { ($0.name, $0.key) })
-    var failures: [String: any Error] = [:]
+    var results = Results()
+    if let shared = cache.shared {
+      results = await store(&entries, of: items, in: shared)
+    } else {
+      results.failures = await store(entries)
+    }
+    let failures = results.failures
+    cache.reportCacherFailures(failures)
+    report.failedWrites.merge(failures) { _, newer in newer }
+    let written = entries.keys.filter { failures[$0] == nil && !results.overtaken.contains($0) }
+    storage.forgetLosses(written)
+    if !written.isEmpty { cache.tell(.flushed(count: written.count)) }
+    for item in items {
+      if results.overtaken.contains(item.name) {
+        giveUp(item)
+      } else {
+        end(item, failures[item.name])
+      }
+    }
+    await payOutdates(because: results.overtaken)
+  }
+
+  /// Stores entries.
+  ///
+  /// - Returns: The failures by name.
+  func store(_ entries: [String: CacheEntry<Value>]) async -> [String: any Error] {
     do {
       // An abandoned call could still replace or remove the entries.
       if storage.calls.hasUnreturnedChanges { throw storage.calls.timeoutError }
       if !entries.isEmpty {
         try await storage.calls.run(.write, onLateReturn: cache.scheduleWriting) {
-          [storage, entries] in try await storage.cacher.store(entries)
+          [storage] in try await storage.cacher.store(entries)
         }
       }
+      return [:]
     } catch {
-      failures = cache.failures(in: error, of: Array(entries.keys))
-      cache.reportCacherFailures(failures)
+      return cache.failures(in: error, of: Array(entries.keys))
     }
-    report.failedWrites.merge(failures) { _, newer in newer }
-    storage.forgetLosses(entries.keys.lazy.filter { failures[$0] == nil })
-    let count = entries.count - failures.count
-    if count > 0 { cache.tell(.flushed(count: count)) }
-    for item in items { end(item, failures[item.name]) }
+  }
+
+  /// Pays the refreshes of keys whose values were not stored.
+  private mutating func payOutdates(because overtaken: Set<String>) async {
+    guard !overtaken.isEmpty, let shared = cache.shared else { return }
+    do {
+      try await storage.calls.run(.write) { try await shared.payOutdates() }
+    } catch {
+      report.recordError = error
+    }
   }
 
   /// Ends the write of a value.
-  private func end(_ item: Unwritten, _ error: (any Error)?) {
+  func end(_ item: Unwritten, _ error: (any Error)?) {
     if let error {
+      if cache.shared != nil { contest(item) }
       if item.hash == nil { lose(item, error) }
-      return
+    } else {
+      remove(item)
     }
+  }
+
+  /// Removes the note of a value, unless there is a newer one.
+  func remove(_ item: Unwritten) {
     var effects = cache.makeEffects()
     let (name, revision) = (item.name, item.note.revision)
     if let hash = item.hash {

@@ -144,6 +144,14 @@ final class StoredLayer<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     FetchStart(generation: generation, order: ledger.marks.withLock { $0.lastOrder })
   }
 
+  /// Returns the start of a value that the shared tier has with a version: it changes with the entry.
+  func fetchStart(of version: SharedCache.Version) -> FetchStart {
+    var start = fetchStart
+    let marks = start.generation?.marks ?? 0
+    start.generation?.marks = min(marks, version.token)
+    return start
+  }
+
   private var owner: RemovalLedger.Owner {
     RemovalLedger.Owner(id: ownID, part: names.part)
   }

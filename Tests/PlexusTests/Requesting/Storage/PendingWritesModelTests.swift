@@ -31,6 +31,44 @@ import Testing
   }
 }
 
+@Suite(.fewAtOnce) struct `A pendingWrites of a shared cacher` {
+  private func isContested(_ key: Int, _ writes: PendingWrites<Int, Int>) -> [Bool?] {
+    let revisions = [
+      writes.dirty.entries.first?.element.revision, writes.departures["1"]?.note.revision,
+    ]
+    return revisions.compactMap(\.self).map { revision in
+      writes.note(key, hash: 1, name: "1", revision: revision)?.isContested
+    }
+  }
+
+  @Test(arguments: [false, true])
+  func `notes until a newer value that other processes can have changed a key`(ofAll: Bool) {
+    var writes = PendingWrites<Int, Int>(isReadFirst: true, isShared: true)
+    var effects = CacheEffects(tellsEvents: false)
+    writes.noteValue(1, hash: 1, name: "1", isNewest: true, &effects)
+    #expect(isContested(1, writes) == [false])
+    if ofAll { writes.contestAll() } else { writes.contest(1, hash: 1, name: "1") }
+    #expect(isContested(1, writes) == [true])
+    writes.depart(1, hash: 1, ValueOutcome(1), &effects)
+    #expect(isContested(1, writes) == [true])
+    writes.noteValue(1, hash: 1, name: "1", isNewest: true, &effects)
+    #expect(isContested(1, writes) == [false])
+    writes.depart(1, hash: 1, ValueOutcome(1), &effects)
+    #expect(isContested(1, writes) == [false])
+    if ofAll { writes.contestAll() } else { writes.contest(1, hash: 1, name: "1") }
+    #expect(isContested(1, writes) == [true])
+  }
+
+  @Test func `keeps nothing of a note that is replaced`() {
+    var writes = PendingWrites<Int, Int>(isReadFirst: true, isShared: true)
+    var effects = CacheEffects(tellsEvents: false)
+    writes.noteValue(1, hash: 1, name: "1", isNewest: true, &effects)
+    let revision = writes.dirty.entries[0].element.revision
+    writes.noteValue(1, hash: 1, name: "1", isNewest: true, &effects)
+    #expect(writes.note(1, hash: 1, name: "1", revision: revision) == nil)
+  }
+}
+
 @Suite(.fewAtOnce) struct `A pendingWrites of a bounded cache` {
   @Test func `records many refreshes as one, which outdates the same copies`() {
     var pendingWrites = PendingWrites<Int, Int>(isReadFirst: true, isBounded: true)

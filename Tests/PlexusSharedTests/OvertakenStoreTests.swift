@@ -1,0 +1,211 @@
+import Plexus
+import PlexusSharedTesting
+import PlexusTesting
+import TestSupport
+import Testing
+
+/// Values that are stored in one process while another one changes their keys.
+@Suite(.fewAtOnce)
+struct `Stored values that another process overtakes` {
+  enum Change: CaseIterable {
+    case clear, clearTag, store, refresh
+  }
+
+  let clock = ManualClock()
+  let origin = Origin()
+  let node: SharedNode
+  let other: SharedNode
+
+  init() {
+    var policy = CachePolicy()
+    policy.timeToLive = .seconds(600)
+    policy.storageTimeout = .seconds(5_000_000_000)
+    let engine = SharedMemory<String>(clock: clock)
+    let (clock, origin) = (clock, origin)
+    let makeNode = {
+      SharedNode(
+        engine,
+        clock: clock,
+        policy: policy,
+        tagging: { [CacheTag($0)] },
+        fetch: origin.value
+      )
+    }
+    (node, other) = (makeNode(), makeNode())
+  }
+
+  /// Changes the value to "2" at the origin, and for the processes.
+  private func make(_ change: Change) async throws {
+    origin.set("2")
+    switch change {
+    case .clear: try await other.map.clear("k")
+    case .clearTag: try await other.map.clear(tags: ["k"])
+    case .store:
+      other.map.store("2", for: "k")
+      try await other.map.flush()
+    case .refresh: #expect(try await other.map.refresh("k").request("k") == "2")
+    }
+  }
+
+  /// Expects the same value in both processes, also once everything is written.
+  private func expect(_ value: String) async throws {
+    for _ in 0..<2 {
+      #expect(try await node.map.request("k") == value)
+      #expect(try await other.map.request("k") == value)
+      try await node.map.flush()
+    }
+  }
+
+  private func storeWithoutEngine() async throws {
+    node.cacher.cutOff()
+    node.map.store("mine", for: "k")
+    await #expect(throws: (any Error).self) { try await node.map.flush() }
+  }
+
+  @Test(arguments: Change.allCases)
+  func `do not replace a change that was made while they could not be sent`(
+    change: Change
+  ) async throws {
+    _ = try await node.map.request("k")
+    try await storeWithoutEngine()
+    try await make(change)
+    node.cacher.reconnect()
+    try await expect("2")
+  }
+
+  @Test(arguments: Change.allCases)
+  func `do not replace a change that was made while they were on their way`(
+    change: Change
+  ) async throws {
+    _ = try await node.map.request("k")
+    node.cacher.delayCalls(by: .seconds(1))
+    node.map.store("mine", for: "k")
+    await clock.sleepers(1)
+    try await make(change)
+    node.cacher.delayCalls(by: .zero)
+    clock.advance(by: .seconds(1))
+    try await node.map.flush()
+    try await expect("2")
+  }
+
+  @Test func `replace a change that was announced before`() async throws {
+    _ = try await node.map.request("k")
+    try await other.map.clear("k")
+    node.map.store("mine", for: "k")
+    try await node.map.flush()
+    try await expect("mine")
+    #expect(other.fetchCount == 0)
+  }
+
+  @Test func `reach the others after an interruption in which nothing has changed`() async throws {
+    _ = try await node.map.request("k")
+    _ = try await other.map.request("k")
+    try await storeWithoutEngine()
+    node.cacher.reconnect()
+    try await node.map.flush()
+    try await expect("mine")
+    #expect(node.fetchCount + other.fetchCount == 1)
+  }
+
+  @Test func `are fetched again after an interruption if the engine has no entry to compare with`()
+    async throws
+  {
+    _ = try await node.map.request("other")
+    try await storeWithoutEngine()
+    origin.set("2")
+    node.cacher.reconnect()
+    try await expect("2")
+  }
+
+  @Test func `are updates of a value from before the change`() async throws {
+    _ = try await other.map.request("k")
+    #expect(try await node.map.request("k") == "1")
+    try await make(.clear)
+    // The change is known here, and the value has not been looked up since.
+    node.map.update("k") { $0 += " changed" }
+    try await node.map.flush()
+    try await expect("2")
+  }
+
+  @Test func `are updates during an interruption, unless nothing has changed`() async throws {
+    _ = try await other.map.request("k")
+    _ = try await node.map.request("k")
+    node.cacher.cutOff()
+    node.map.update("k") { $0 += " changed" }
+    node.cacher.reconnect()
+    try await node.map.flush()
+    try await expect("1 changed")
+  }
+
+  @Test func `are fetched again by all if their process has fetched without the engine since`()
+    async throws
+  {
+    _ = try await other.map.request("k")
+    try await storeWithoutEngine()
+    clock.advance(by: .seconds(2))
+    origin.set("2")
+    #expect(try await node.map.request("k") == "2")
+    node.cacher.reconnect()
+    try await node.map.flush()
+    try await expect("2")
+  }
+
+  @Test(arguments: Change.allCases)
+  func `do not replace a change in an engine that compares nothing`(change: Change) async throws {
+    let cacher = UncomparingCacher(node: node.cacher)
+    let map = MultiplexerMap(
+      id: "values",
+      cacher: cacher,
+      tagging: { [CacheTag($0)] },
+      onKeyFetch: { try origin.value($0) }
+    )
+    _ = try await map.request("k")
+    node.cacher.cutOff()
+    map.store("mine", for: "k")
+    await #expect(throws: (any Error).self) { try await map.flush() }
+    try await make(change)
+    node.cacher.reconnect()
+    #expect(try await map.request("k") == "2")
+    #expect(try await other.map.request("k") == "2")
+  }
+}
+
+/// A cacher that stores every value of the present generation.
+private struct UncomparingCacher: SharedCacher {
+  let node: SharedMemoryNode<String>
+
+  var trust: NearTrust { node.trust }
+
+  var generation: CacheGeneration? {
+    node.generation.map { CacheGeneration(epoch: $0.epoch, number: $0.number) }
+  }
+
+  func look(
+    for wishes: [String: SharedCache.Wish]
+  ) async throws -> [String: SharedCache.Finding<String>] {
+    try await node.look(for: wishes)
+  }
+
+  func fill(
+    _ entry: CacheEntry<String>,
+    under lease: SharedCache.Lease
+  ) async throws -> SharedCache.Fill {
+    try await node.fill(entry, under: lease)
+  }
+
+  func release(_ leases: [SharedCache.Lease], because failure: SharedCache.Failure?) async {
+    await node.release(leases, because: failure)
+  }
+
+  func outdate(_ keys: Set<String>) async throws { try await node.outdate(keys) }
+
+  func remove(_ what: SharedCache.Removal, reach: ClearReach) async throws {
+    try await node.remove(what, reach: reach)
+  }
+
+  func store(_ entries: [String: CacheEntry<String>]) async throws { try await node.store(entries) }
+
+  func observeChanges(_ handler: @escaping @Sendable (SharedCache.Change) -> Void) {
+    node.observeChanges(handler)
+  }
+}
