@@ -73,17 +73,12 @@ extension Broadcaster {
     bufferingPolicy: BufferingPolicy<Element> = .unbounded,
     @_inheritActorContext _ handler: @escaping @isolated(any) @Sendable (Owner, Element) -> Void
   ) {
-    weak let weakOwner = owner
     let call = directly(handler)
-    let recipe = Handler.Recipe(
-      isolation: handler.isolation,
-      isOrphaned: { weakOwner == nil },
-      .synchronous { box in
-        guard let owner = weakOwner else { return .unreached }
-        call(owner, Box<Element>.element(of: box))
-        return .succeeded
-      }
-    )
+    // The limits are those of the subscription.
+    let recipe = Handler.Recipe(isolation: handler.isolation, .unbounded, as: owner) {
+      call($0, $1)
+      return .succeeded
+    }
     _ = subscription(bufferingPolicy: bufferingPolicy).handler(recipe)
   }
 
@@ -103,16 +98,11 @@ extension Broadcaster {
     @_inheritActorContext _ handler:
       @escaping @isolated(any) @Sendable (Owner, Element) async -> Void
   ) {
-    weak let weakOwner = owner
-    let recipe = Handler.Recipe(
-      isolation: handler.isolation,
-      isOrphaned: { weakOwner == nil },
-      .suspending { box in
-        guard let owner = weakOwner else { return .unreached }
-        await handler(owner, Box<Element>.element(of: box))
-        return .succeeded
-      }
-    )
+    // The limits are those of the subscription.
+    let recipe = Handler.Recipe(isolation: handler.isolation, .unbounded, as: owner) {
+      await handler($0, $1)
+      return .succeeded
+    }
     _ = subscription(bufferingPolicy: bufferingPolicy).handler(recipe)
   }
 }

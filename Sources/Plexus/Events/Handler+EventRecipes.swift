@@ -44,52 +44,36 @@ extension Handler.Recipe {
 
   /// The parts of a synchronous handler of events that ends with its owner.
   @inlinable
-  @inline(__always)
   init<Owner: AnyObject & Sendable, E: Event, Result>(
     calling handler: @escaping @isolated(any) @Sendable (Owner, E) throws -> Result,
     as owner: Owner,
     _ bufferingPolicy: BufferingPolicy<E>,
     _ ending: @escaping @Sendable (Result) -> Handler.Ending
   ) {
-    weak let weakOwner = owner
     let call = directly(handler)
-    self.init(
-      isolation: handler.isolation,
-      bufferingPolicy,
-      isOrphaned: { weakOwner == nil },
-      .synchronous { box in
-        guard let owner = weakOwner else { return .unreached }
-        do {
-          return ending(try call(owner, Box<E>.element(of: box)))
-        } catch {
-          return .failed
-        }
+    self.init(isolation: handler.isolation, bufferingPolicy, as: owner) { owner, event in
+      do {
+        return ending(try call(owner, event))
+      } catch {
+        return .failed
       }
-    )
+    }
   }
 
   /// The parts of an asynchronous handler of events that ends with its owner.
   @inlinable
-  @inline(__always)
   init<Owner: AnyObject & Sendable, E: Event, Result: Sendable>(
     calling handler: @escaping @isolated(any) @Sendable (Owner, E) async throws -> Result,
     as owner: Owner,
     _ bufferingPolicy: BufferingPolicy<E>,
     _ ending: @escaping @Sendable (Result) -> Handler.Ending
   ) {
-    weak let weakOwner = owner
-    self.init(
-      isolation: handler.isolation,
-      bufferingPolicy,
-      isOrphaned: { weakOwner == nil },
-      .suspending { box in
-        guard let owner = weakOwner else { return .unreached }
-        do {
-          return ending(try await handler(owner, Box<E>.element(of: box)))
-        } catch {
-          return .failed
-        }
+    self.init(isolation: handler.isolation, bufferingPolicy, as: owner) { owner, event in
+      do {
+        return ending(try await handler(owner, event))
+      } catch {
+        return .failed
       }
-    )
+    }
   }
 }

@@ -8,8 +8,9 @@ public struct CacheGeneration: Hashable, Sendable {
   public var epoch: UInt64
   /// The number of removals: one for each key, each prefix and each removal of everything.
   public var number: UInt64
-  /// The number of refreshes and of clears by tag, if the cacher records them; of a shared cacher the number of changes that
-  /// have reached the process, if it compares them. Otherwise 0.
+  /// The number of refreshes and of clears by tag, if the cacher records them.
+  ///
+  /// Of a shared cacher that compares entries, it is the number of changes that have reached the process. Otherwise it is 0.
   package var marks: UInt64 = 0
 
   /// Creates a generation.

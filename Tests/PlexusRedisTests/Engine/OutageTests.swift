@@ -116,11 +116,15 @@ struct `Caches during an outage of a Redis server` {
     let proxy = try RedisProxy(server)
     let change: (inout RedisOptions) -> Void = { options in
       options.nearLease = .milliseconds(400)
-      options.commandTimeout = .milliseconds(400)
       options.whileIsolated = .keep(.seconds(3))
     }
     let monitor = try await RedisMonitor(server)
-    let deaf = try await CacheNode(proxy.address, change) { _ in origin.withLock { $0 } }
+    let deaf = try await CacheNode(proxy.address) { options in
+      change(&options)
+      options.commandTimeout = .milliseconds(400)
+    } fetch: { _ in
+      origin.withLock { $0 }
+    }
     let node = try await CacheNode(server.address, change) { _ in origin.withLock { $0 } }
     await monitor.acknowledgements(2)
     #expect(try await deaf.map.request("k") == "1")

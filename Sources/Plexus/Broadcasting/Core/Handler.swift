@@ -9,7 +9,7 @@ final class Handler: Registration, @unchecked Sendable {
   /// The place in subscription order.
   let id: Int
   let queue: HandlerQueue
-  /// The number of newest elements that are kept for the handler; `.max` if `accepted` applies the limit.
+  /// The number of newest elements that are kept for the handler; `.max` without a limit, or if `accepted` applies it.
   let newest: Int
   /// The accepted elements, if the oldest are kept, or the newest except those of an ignored sender.
   let accepted: Handler.AcceptedElements?

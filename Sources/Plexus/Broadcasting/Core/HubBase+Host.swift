@@ -45,7 +45,7 @@ extension HubBase {
   /// Sends an element to all subscribers that it is for; can be called under the lock of the host.
   ///
   /// - Parameters:
-  ///   - item: The element, its tag and the report of its handlers.
+  ///   - item: The element, its number and the report of its handlers.
   ///   - effects: Receives the work that remains.
   /// - Returns: The number of readers that it has reached.
   final func send(_ item: HandlerQueue.Item, _ effects: inout HubEffects) -> Reach {

@@ -105,7 +105,7 @@ class HubBase: @unchecked Sendable {
   ///
   /// Elements before it are no longer delivered, nor are replays that were pending at the reset.
   @usableFromInline let cutoff = Atomic<Int>(-1)
-  /// The tag up to which new subscribers ignore elements, or 0; only set for hubs of views and of events, under the
+  /// The ``SubscriberLimits/passedNumber`` of new subscribers, or 0; only set for hubs of views and of events, under the
   /// lock of their owner.
   @exclusivity(unchecked) @safe
   @usableFromInline final var passedNumber: UInt64 = 0

@@ -76,7 +76,7 @@ final class Subscriber<Element: Sendable>: HubBase.Reader, @unchecked Sendable {
     super.init(id: id, core: hub, readsLog: readsLog, buffer: buffer)
   }
 
-  /// The number of replayed elements of a subscriber that has not been read.
+  /// The number of replayed elements of a subscriber that has not been read; with a buffer of its own, 1 for any number.
   var replayCount: Int {
     buffer.map { min($0.replayCount, 1) } ?? replay.count
   }

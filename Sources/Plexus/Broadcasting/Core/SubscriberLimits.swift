@@ -4,7 +4,8 @@ struct SubscriberLimits: Sendable {
   @usableFromInline var buffer = BufferLimit.none
   /// The sender whose elements the subscriber does not get, or 0.
   @usableFromInline var ignoredSender: UInt64 = 0
-  /// The tag up to which the subscriber does not get elements, which have it instead of a sender.
+  /// The number up to which the subscriber does not get elements, for hubs whose elements have a number in place of a
+  /// sender.
   @usableFromInline var passedNumber: UInt64 = 0
   /// Whether the queue of the handler has elements that are for other handlers only.
   var countsOwn = false
@@ -14,7 +15,7 @@ struct SubscriberLimits: Sendable {
     self.buffer = buffer
   }
 
-  /// Returns whether the subscriber gets the elements of a sender, or with a tag in its place.
+  /// Returns whether the subscriber gets the elements of a sender, or with a number in its place.
   @inlinable
   func admits(_ sender: UInt64) -> Bool {
     sender == 0 || sender != ignoredSender && sender > passedNumber

@@ -71,8 +71,9 @@ extension StatefulBroadcaster {
   /// The part is published when it changes: a subscriber never receives a value that equals the last one that it has
   /// received. A new subscriber never begins with a value that is older than ``StatefulBroadcaster/current`` was before
   /// it subscribed, even if another thread is still delivering an older one. The part is evaluated once per state,
-  /// regardless of the number of subscribers. While there are subscribers, `current` returns the last result. A ``Store`` and a ``PageStore`` evaluate
-  /// equal key paths once for all their subscribers, even if the results of `select` are temporaries.
+  /// regardless of the number of subscribers. While there are subscribers, `current` returns the last result. A ``Store``
+  /// and a ``PageStore`` evaluate equal key paths once for all their subscribers, even if the results of `select` are
+  /// temporaries.
   ///
   /// The result is a view. It is subscribed to this source only while it has subscribers. The view keeps the source
   /// alive, but its subscribers do not: their streams end with the source. You do not have to store the view.

@@ -51,8 +51,14 @@ extension KeyedCache {
     let isBulk: Bool
     /// Whether the failure has been counted.
     var isCounted = false
-    /// The errors of flights whose stored copies can be the answers and were not read.
-    var unread: [(flight: Flight, error: any Error)] = []
+    /// A flight whose stored copy can be the answer, and was not read.
+    struct Unread: Sendable {
+      let flight: Flight
+      let error: any Error
+      let grounds: ValueTerms.FallbackGrounds
+    }
+
+    var unread: [Unread] = []
 
     @usableFromInline
     init(isBulk: Bool) {
@@ -68,28 +74,26 @@ extension KeyedCache {
   @usableFromInline
   func fail(_ flight: Flight, with outcome: Outcome, _ failures: inout Failures) -> [Flight] {
     let error = outcome.error ?? CancellationError()
-    guard readsFallback(for: flight, after: error) else {
-      return fail(flight, because: error, &failures)
+    guard !flight.isCancelled else {
+      return finish(flight, with: failure(error, of: flight), isBulk: failures.isBulk)
     }
-    failures.unread.append((flight, error))
+    let failed = Failures.Unread(flight: flight, error: error, grounds: grounds(of: error))
+    guard readsFallback(for: failed) else { return fail(failed, &failures) }
+    failures.unread.append(failed)
     return []
   }
 
-  private func fail(
-    _ flight: Flight,
-    because error: any Error,
-    _ failures: inout Failures
-  ) -> [Flight] {
-    let outcome = failure(error, of: flight)
+  private func fail(_ failed: Failures.Unread, _ failures: inout Failures) -> [Flight] {
+    let outcome = failure(failed.error, of: failed.flight, on: failed.grounds)
     let counts = !failures.isCounted
     if outcome.kind == .failure { failures.isCounted = true }
-    return finish(flight, with: outcome, countsFailure: counts, isBulk: failures.isBulk)
+    return finish(failed.flight, with: outcome, countsFailure: counts, isBulk: failures.isBulk)
   }
 
   /// Returns whether the stored copy of a flight has to be read, because it can be the answer instead of an error.
-  private func readsFallback(for flight: Flight, after error: any Error) -> Bool {
-    storage != nil && shared == nil && !flight.isCancelled && flight.plan.previous == nil
-      && policy.usesCachedValue(error)
+  private func readsFallback(for failed: Failures.Unread) -> Bool {
+    storage != nil && shared == nil && failed.flight.plan.previous == nil
+      && failed.grounds.policyAllows
   }
 
   /// Ends the flights whose stored copies have to be read first.
@@ -97,13 +101,13 @@ extension KeyedCache {
   func readFallbacks(_ failures: Failures) async {
     var launched: [Flight] = []
     var rest = failures
-    let errors = Dictionary(
-      uniqueKeysWithValues: failures.unread.map { (ObjectIdentifier($0.flight), $0.error) }
+    let unread = Dictionary(
+      uniqueKeysWithValues: failures.unread.map { (ObjectIdentifier($0.flight), $0) }
     )
     await readCopies(for: failures.unread.map(\.flight)) { flight, copy in
       flight.note(readCopy: copy)
-      guard let error = errors[ObjectIdentifier(flight)] else { return }
-      launched += fail(flight, because: error, &rest)
+      guard let failed = unread[ObjectIdentifier(flight)] else { return }
+      launched += fail(failed, &rest)
     }
     launch(launched)
   }

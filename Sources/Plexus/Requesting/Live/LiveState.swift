@@ -4,8 +4,8 @@
 ///
 /// Invariants:
 ///
-/// - A fetch in flight is joined: no other one starts for the subscriptions. The end of any but the last started fetch
-///   is ignored.
+/// - The subscriptions wait for one fetch at a time: no other one starts for them while it is in flight, not even for a
+///   signal. The end of a fetch that they have left is ignored.
 /// - Without a subscription nothing is fetched, and there is no time to wake at.
 struct LiveState: Sendable {
   /// The facts about the value.

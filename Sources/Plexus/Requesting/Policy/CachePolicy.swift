@@ -63,9 +63,9 @@ public struct CachePolicy: Sendable {
   /// Decides whether a failed fetch may be answered with the cached value, however old.
   ///
   /// By default, it is used after a ``ConnectivityFailure`` whose ``ConnectivityFailure/isConnectivityFailure`` is
-  /// `true`. The closure is called once per failed fetch. Two directives take precedence:
-  /// ``CacheDirectives/staleIfError`` allows the value for a limited time, and ``CacheDirectives/requiresRevalidation``
-  /// forbids stale values.
+  /// `true`. The closure is called once for each key of a failed fetch. If it returns `false`,
+  /// ``CacheDirectives/staleIfError`` can still allow the value for a limited time. In either case,
+  /// ``CacheDirectives/requiresRevalidation`` forbids stale values.
   public var usesCachedValue: @Sendable (any Error) -> Bool
 
   /// The time for which a failure is remembered, during which requests fail immediately instead of fetching.

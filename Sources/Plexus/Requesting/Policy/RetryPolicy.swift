@@ -35,7 +35,8 @@ public struct RetryPolicy: Hashable, Sendable {
   ///
   /// The waits are measured by the clock of the multiplexer. A cancelled fetch is not retried; a `CancellationError`
   /// that it throws by itself is an error like any other. After an error with a ``RetryAdvice``, the wait is at least
-  /// as long as advised, even beyond the cap.
+  /// as long as advised, even beyond the cap, but a fetch whose advice is longer than
+  /// ``CachePolicy/maximumRetryAfter`` is not retried.
   ///
   /// - Parameters:
   ///   - attempts: The number of attempts, including the first.

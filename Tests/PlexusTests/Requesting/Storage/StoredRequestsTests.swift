@@ -317,6 +317,30 @@ import Testing
     #expect(map.statistics.restorations == 40)
   }
 
+  @Test(arguments: [true, false])
+  func `is read after a failure for which the policy allows it, which is asked once for each key`(
+    isAllowed: Bool
+  ) async throws {
+    for key in 0..<3 { cacher.entries["\(key)"] = CacheEntry(key, age: .seconds(10)) }
+    let asked = Log<String>()
+    var policy = CachePolicy()
+    policy.usesCachedValue = { error in
+      asked.append("\(error)")
+      return isAllowed
+    }
+    let map = MultiplexerMap<Int, Int>.bulk(policy: policy, cacher: cacher) { _ in throw Broken() }
+    let results = await map.request([0, 1, 2])
+    for key in 0..<3 {
+      let value = try? results[key]?.get()
+      #expect(value == (isAllowed ? key : nil))
+    }
+    #expect(asked.count == 3)
+    let single = MultiplexerMap<Int, Int>(policy: policy, cacher: cacher) { _ in throw Broken() }
+    let value = try? await single.request(1)
+    #expect(value == (isAllowed ? 1 : nil))
+    #expect(asked.count == 4)
+  }
+
   @Test(arguments: CacheKind.allCases)
   func `R11: by a cacher that requests its own value is not waited for`(
     kind: CacheKind
