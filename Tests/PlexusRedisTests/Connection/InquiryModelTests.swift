@@ -41,8 +41,10 @@ import Testing
   @Test func `is answered although one call does not end`() async throws {
     let calls = Log<Int>()
     let inquiry = Inquiry<Int>(try WakePipe(), patience: .milliseconds(100))
-    #expect(try await value(of: inquiry, calls) == 1)
-    #expect(calls.entries == [0, 1])
+    // On a slow machine, later calls can be too late as well.
+    let value = try await value(of: inquiry, calls)
+    #expect(value >= 1)
+    #expect(calls.entries.prefix(value + 1) == Array(0...value)[...])
   }
 }
 

@@ -118,7 +118,11 @@ struct `A removal that replicas have to acknowledge` {
   @Test func `is waited for once by the end of the engine, for keys and tags together`()
     async throws
   {
-    let setting = try await Setting { $0.commandTimeout = .seconds(1) }
+    let setting = try await Setting { options in
+      options.commandTimeout = .seconds(1)
+      // No heartbeat repeats the removals before.
+      (options.nearLease, options.fetchLease) = (.seconds(3_600), .seconds(3_600))
+    }
     let monitor = try await RedisMonitor(setting.pair.first)
     try await setting.fail([.keys(["values/k"]), .tags(["k"])])
     let count = try await monitor.count(with: "\"WAIT\"", on: setting.pair.first)
