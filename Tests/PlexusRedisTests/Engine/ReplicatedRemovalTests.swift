@@ -120,9 +120,11 @@ struct `A removal that replicas have to acknowledge` {
   {
     let setting = try await Setting { options in
       options.commandTimeout = .seconds(1)
-      // No heartbeat repeats the removals before.
+      // No heartbeat after the first one repeats the removals before.
       (options.nearLease, options.fetchLease) = (.seconds(3_600), .seconds(3_600))
     }
+    await Failover.poll { setting.node.engine.status.lastAnsweredBeat != nil }
+    _ = try await setting.node.map.request("k")
     let monitor = try await RedisMonitor(setting.pair.first)
     try await setting.fail([.keys(["values/k"]), .tags(["k"])])
     let count = try await monitor.count(with: "\"WAIT\"", on: setting.pair.first)
