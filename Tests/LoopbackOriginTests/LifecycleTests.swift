@@ -56,18 +56,18 @@ struct `The life of an origin` {
 
   @Test func `stopping cancels the handlers that run`() async throws {
     let origin = try LoopbackOrigin()
-    let (entered, cancelled) = (Gate(), Gate())
+    let (entered, endings) = (Gate(), Log<Bool>())
     origin.route("/wait") { _ in
       entered.open()
       try? await Gate().wait()
-      cancelled.open()
+      endings.append(Task.isCancelled)
       return OriginResponse()
     }
     let client = try await RawClient(port: origin.port)
     try await client.send("GET /wait HTTP/1.1\r\nHost: x\r\n\r\n")
     try await entered.wait()
     origin.stop()
-    try await cancelled.wait()
+    #expect(await endings.first(1) == [true])
   }
 
   @Test func `releasing it stops it, and releases its handlers`() async throws {

@@ -124,7 +124,7 @@ struct `An image loader` {
     #expect(try images.cachedImage(for: url(1)) == nil)
     #expect(folder.files.isEmpty)
     let repository = MuxRepository()
-    images.register(in: repository)
+    repository.register(images)
     _ = try await images.request(url(1))
     try await repository.clearAll()
     #expect(try images.cachedImage(for: url(1)) == nil)

@@ -356,6 +356,21 @@ struct `A file cacher` {
     #expect(try await limited.name("3") == "6")
   }
 
+  @Test(arguments: [false, true])
+  func `files that others have removed take no room of the limit`(byCacher: Bool) async throws {
+    try await cacher.store("0", for: "0", at: 0)
+    let limited = JSONFileCacher<Person>(directory: folder.url, byteLimit: 3 * folder.byteCount)
+    for round in 1...5 {
+      if byCacher {
+        try await reopened().removeAllEntries()
+      } else {
+        for file in folder.files { try FileManager.default.removeItem(at: file) }
+      }
+      for number in 0..<3 { try await limited.store("\(round)", for: "\(number)", at: round) }
+      for number in 0..<3 { #expect(try await limited.name("\(number)") == "\(round)") }
+    }
+  }
+
   @Test func `an entry larger than the limit is refused and evicts nothing`() async throws {
     let limited = JSONFileCacher<Person>(directory: folder.url, byteLimit: 300)
     try await limited.store("ada", for: "me")

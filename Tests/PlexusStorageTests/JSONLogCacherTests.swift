@@ -256,6 +256,17 @@ struct `A log cacher` {
     #expect(try logByteCount() <= 78 + 3 * size)
   }
 
+  @Test func `entries that another cacher has removed take no room of the limit`() async throws {
+    try await cacher.store("0", for: "0", at: 0)
+    let size = folder.byteCount - 78
+    let limited = try JSONLogCacher<Person>(directory: folder.url, byteLimit: 78 + 3 * size)
+    for round in 1...5 {
+      try await cacher.removeAllEntries()
+      for number in 0..<3 { try await limited.store("\(round)", for: "\(number)", at: round) }
+      for number in 0..<3 { #expect(try await limited.name("\(number)") == "\(round)") }
+    }
+  }
+
   @Test func `an entry larger than the limit is refused and evicts nothing`() async throws {
     let limited = try JSONLogCacher<Person>(directory: folder.url, byteLimit: 300)
     try await limited.store("ada", for: "me")

@@ -36,6 +36,19 @@ import Testing
     }
   }
 
+  @Test func `keeps a bounded number of refreshes, and judges by all of them`() {
+    var marks = StoredMarks(epoch: 1)
+    for key in 0..<10_000 {
+      marks.note(.init(.refreshedKey, "\(key)"))
+      #expect(marks.numbers.count <= StoredMarks.limit)
+    }
+    for key in [0, 5_000, 9_999] {
+      let verdict = marks.judge("\(key)", tags: [], since: .init(epoch: 1, marks: UInt64(key)))
+      #expect(verdict.isOutdated)
+    }
+    #expect(!marks.judge("9999", tags: [], since: .init(epoch: 1, marks: 10_000)).isOutdated)
+  }
+
   @Test(arguments: 0..<8)
   func `reports removals since any generation, also to others`(seed: Int) async throws {
     var random = SystemRandomNumberGenerator()

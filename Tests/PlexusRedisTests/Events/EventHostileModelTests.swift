@@ -101,6 +101,9 @@ struct `Events over a server that answers wrongly` {
     // Readers that wait for the next event end with the link.
     closing.cancel()
     await closing.value
+    await #expect(throws: RedisEngineError.self) {
+      try await link.publish(Self.message, to: "topic")
+    }
   }
 
   @Test func `a group that is gone whenever it is read is read again with pauses only`()

@@ -64,7 +64,7 @@ final class WriteBehindTimer: Sendable {
     let now = clock.nanoseconds()
     let starts = pending.withLock { pending in
       pending.failures += 1
-      if pending.failures <= Self.patience { pending.owner = owner }
+      if pending.failures < Self.patience { pending.owner = owner }
       pending.state.noteFailure(at: now)
       return pending.state.noteChange(at: now)
     }

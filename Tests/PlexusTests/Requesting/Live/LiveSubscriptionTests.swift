@@ -85,6 +85,7 @@ import Testing
     origin.clock.advance(by: .nanoseconds(1))
     if let stream { await stream.loaded(2) }
     stream = nil
+    #expect(cache.statistics.fetches == 2)
   }
 
   @Test func `of several intervals keeps to the shortest`() async {
@@ -162,6 +163,7 @@ import Testing
     await origin.clock.sleepers(1)
     origin.clock.advance(by: .seconds(60))
     await states.loaded(2)
+    #expect(cache.statistics.fetches == 2)
   }
 
   @Test func `fetches after a refresh and after a clear`() async throws {

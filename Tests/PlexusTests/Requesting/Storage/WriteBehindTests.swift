@@ -162,25 +162,35 @@ import Testing
     #expect(cacher.stored == ["1": 1])
   }
 
-  @Test func `ends with the map if the cacher always fails`() async throws {
+  @Test func `ends with the map that is released once sixteen writes in succession have failed`()
+    async throws
+  {
     let cacher = FailingCacher(failures: .max)
-    let fetch = Token()
-    weak let token = fetch
-    var map: MultiplexerMap<Int, Int>? = makeMap(cacher, fetch)
-    func makeMap(_ cacher: FailingCacher, _ token: Token) -> MultiplexerMap<Int, Int> {
-      MultiplexerMap<Int, Int>(policy: policy, cacher: cacher, clock: clock) { [token] key in
-        withExtendedLifetime(token) { key }
+    weak let token: Token?
+    var map: MultiplexerMap<Int, Int>?
+    do {
+      let captured = Token()
+      token = captured
+      map = MultiplexerMap(
+        // Without a time limit of the cacher nothing else sleeps.
+        policy: CachePolicy(storageTimeout: .seconds(10_000_000_000), writeBehind: .seconds(3)),
+        cacher: cacher,
+        clock: clock
+      ) { key in
+        withExtendedLifetime(captured) { key }
       }
     }
     map?.store(1, for: 1)
     map = nil
-    await clock.sleepers(1)
-    clock.advance(by: .seconds(3))
-    await cacher.attempts(1)
-    await clock.sleepers(1)
-    clock.advance(by: .seconds(3))
+    for attempt in 1...16 {
+      #expect(token != nil)
+      await clock.sleepers(1)
+      clock.advance(by: .seconds(3))
+      await cacher.ends(attempt)
+    }
+    await wait { token == nil }
     while clock.sleeperCount > 0 { clock.advance(by: .seconds(3)) }
-    withExtendedLifetime((fetch, token)) {}
+    #expect(cacher.attemptCount == 16)
   }
 
   @Test func `without a delay does not try again at once`() async {
@@ -224,6 +234,8 @@ private final class FailingCacher: Cacher {
   }
 
   var stored: [String: Int] { state.withLock { $0.stored } }
+
+  var attemptCount: Int { calls.arrivalCount }
 
   func attempts(_ count: Int) async { await calls.arrivals(count) }
 
