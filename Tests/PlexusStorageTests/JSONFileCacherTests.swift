@@ -357,7 +357,7 @@ struct `A file cacher` {
   }
 
   @Test(arguments: [false, true])
-  func `files that others have removed take no room of the limit`(byCacher: Bool) async throws {
+  func `files that others have removed do not count toward the limit`(byCacher: Bool) async throws {
     try await cacher.store("0", for: "0", at: 0)
     let limited = JSONFileCacher<Person>(directory: folder.url, byteLimit: 3 * folder.byteCount)
     for round in 1...5 {
