@@ -256,7 +256,8 @@ struct `A log cacher` {
     #expect(try logByteCount() <= 78 + 3 * size)
   }
 
-  @Test func `entries that another cacher has removed do not count toward the limit`() async throws {
+  @Test func `entries that another cacher has removed do not count toward the limit`() async throws
+  {
     try await cacher.store("0", for: "0", at: 0)
     let size = folder.byteCount - 78
     let limited = try JSONLogCacher<Person>(directory: folder.url, byteLimit: 78 + 3 * size)
