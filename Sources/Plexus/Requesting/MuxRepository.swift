@@ -81,7 +81,7 @@ public final actor MuxRepository {
     map.register(in: self)
   }
 
-  /// Adds a member, unless it was added before.
+  /// Adds a member; adding it again changes nothing.
   ///
   /// - Parameter member: The member, which is not kept alive.
   public nonisolated func register(_ member: any RepositoryMember) {

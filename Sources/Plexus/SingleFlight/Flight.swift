@@ -9,6 +9,8 @@ internal import Synchronization
 /// A fetch of one key, or a load of a publisher, in flight: the waiting callers, the tasks that work for it, their
 /// priority, and the outcome until every caller has received it.
 ///
+/// A fetch of several keys is a `BulkFlight`; the effects of a dispatch that is waited for have a flight as their scope.
+///
 /// The class is not generic. Its identity serves as a generation: an entry accepts changes only from the
 /// flight that it refers to. Tasks of the fetch carry the flight as a task-local value, possibly long after its
 /// end; a flight of a key that has ended holds no value, no task and no other flight.

@@ -85,18 +85,6 @@ class Outcome: @unchecked Sendable {
   }
 }
 
-/// An outcome with a value.
-@usableFromInline
-final class ValueOutcome<Value: Sendable>: Outcome, @unchecked Sendable {
-  @usableFromInline let value: Value
-
-  @inlinable
-  init(_ value: Value, _ kind: Kind = .value) {
-    self.value = value
-    super.init(kind)
-  }
-}
-
 extension Outcome {
   /// Details of a failed fetch.
   @usableFromInline

@@ -1,7 +1,7 @@
-/// The graph of waits between fetches, loads and handlers of all caches, publishers and buses in the process.
+/// The graph of waits between fetches, loads, actions, effects, posts and handlers in the process.
 ///
-/// Only waits inside a fetch, a load, an action of a debouncer or throttler, or an asynchronous event handler are
-/// recorded.
+/// Only waits inside a fetch, a load, an action of a debouncer or throttler, an effect of a dispatch that is waited for, or
+/// an asynchronous event handler are recorded.
 enum WaitGraph: Sendable {
   private static let state = Locked(State<WaitNode>())
 

@@ -1,5 +1,6 @@
 /// The implementation of a ``StateConsumer``, apart from its lifetime.
 ///
+/// `DrainQueue` takes its items in order, one at a time.
 /// As in a store, a closure is a handler of the changes of a selector, and the handlers of all selectors have one order.
 final class ConsumerCore<State: Sendable>: Sendable {
   private typealias ID = ChangeSubscriptions.ID

@@ -5,14 +5,14 @@
 final class PageCell<AppState: Sendable, PageState: Sendable>: Sendable {
   @usableFromInline typealias Snapshot = (app: AppState, page: PageState)
 
-  @usableFromInline let app: AppCell<AppState>
+  @usableFromInline let app: StoreCell<AppState>
   @usableFromInline let hub = BroadcastHub<Snapshot>()
   @usableFromInline let page: Locked<PageState>
   /// The number of this page among those of the app, while it follows it.
   @usableFromInline let place = Locked<Int?>(nil)
 
   @inlinable
-  init(_ page: PageState, app: AppCell<AppState>) {
+  init(_ page: PageState, app: StoreCell<AppState>) {
     self.page = Locked(page)
     self.app = app
   }
@@ -43,7 +43,7 @@ final class PageCell<AppState: Sendable, PageState: Sendable>: Sendable {
   /// Begins to follow the app; called once.
   @usableFromInline
   func join() {
-    let number = app.insert(AppCell.Page { self.prepare(app: $0) })
+    let number = app.insert(StoreCell.Page { self.prepare(app: $0) })
     place.withLock { $0 = number }
   }
 

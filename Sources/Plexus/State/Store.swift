@@ -80,7 +80,7 @@ public final actor Store<State: Sendable, Action: Sendable>: StatefulBroadcaster
 
   @usableFromInline let engine: StoreEngine<State, Action>
   @usableFromInline let subscribers: ChangeSubscriptions
-  @usableFromInline let cell: AppCell<State>
+  @usableFromInline let cell: StoreCell<State>
 
   /// Creates a store.
   ///
@@ -94,7 +94,7 @@ public final actor Store<State: Sendable, Action: Sendable>: StatefulBroadcaster
     middleware: [Middleware<State, Action>] = [],
     reducer: @escaping Reducer<State, Action>
   ) {
-    let cell = AppCell(initialState)
+    let cell = StoreCell(initialState)
     self.cell = cell
     let subscribers = ChangeSubscriptions()
     self.subscribers = subscribers

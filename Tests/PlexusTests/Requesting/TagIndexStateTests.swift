@@ -33,7 +33,7 @@ import Testing
 
 @Suite(.fewAtOnce) struct `The marks of tags` {
   @Test func `concern what was stored at their time or before`() {
-    var marks = MarksState()
+    var marks = OwnMarksState()
     _ = marks.note(.refreshedTag("a", prefix: ""), at: .seconds(10))
     marks.clear("b", at: 20)
     #expect(marks.judge(["a"], storedAt: 10) == .outdated)
@@ -46,16 +46,16 @@ import Testing
   }
 
   @Test func `that are too many are combined, and restore nothing`() {
-    var marks = MarksState()
-    for number in 0...MarksState.limit { marks.clear(CacheTag("\(number)"), at: number) }
+    var marks = OwnMarksState()
+    for number in 0...OwnMarksState.limit { marks.clear(CacheTag("\(number)"), at: number) }
     #expect(marks.judge(["0"], storedAt: 0) == .cleared)
-    #expect(marks.judge(["other"], storedAt: MarksState.limit) == .cleared)
-    #expect(marks.judge(["other"], storedAt: MarksState.limit + 1) == .usable)
+    #expect(marks.judge(["other"], storedAt: OwnMarksState.limit) == .cleared)
+    #expect(marks.judge(["other"], storedAt: OwnMarksState.limit + 1) == .usable)
     #expect(marks.judge([], storedAt: 0) == .usable)
   }
 
   @Test func `concern their namespace only`() {
-    var marks = MarksState()
+    var marks = OwnMarksState()
     _ = marks.note(.refreshedPrefix("a/"), at: .seconds(10))
     _ = marks.note(.clearedTag("t", prefix: "a/"), at: .seconds(10))
     #expect(marks.judge("a/1", [], storedAt: .zero) == .outdated)
@@ -65,7 +65,7 @@ import Testing
   }
 
   @Test func `order what is written, whatever the clock says`() {
-    var marks = MarksState()
+    var marks = OwnMarksState()
     _ = marks.note(.refreshedKey("name"), at: .seconds(10))
     var (early, late) = (Duration.seconds(100), Duration.seconds(1))
     var isWritten = marks.adjust(&early, "name", [], since: 0)
@@ -80,7 +80,7 @@ import Testing
   }
 
   @Test func `that were written to the cacher are skipped by newer values`() {
-    var marks = MarksState()
+    var marks = OwnMarksState()
     var generation = CacheGeneration(epoch: 7, number: 3)
     generation.marks = 12
     marks.noteWritten([1, 4], generation)
@@ -94,12 +94,12 @@ import Testing
   }
 }
 
-extension MarksState {
+extension OwnMarksState {
   fileprivate mutating func clear(_ tag: CacheTag, at seconds: Int) {
     _ = note(.clearedTag(tag, prefix: ""), at: .seconds(seconds))
   }
 
-  fileprivate func judge(_ tags: [CacheTag], storedAt seconds: Int) -> MarksState.Verdict {
+  fileprivate func judge(_ tags: [CacheTag], storedAt seconds: Int) -> OwnMarksState.Verdict {
     judge("name", tags, storedAt: .seconds(seconds))
   }
 }

@@ -85,7 +85,7 @@ import Testing
 
   @Test func `follow no selector if they have ended before the store processes them`() {
     let (ended, live) = (ChangeSubscriptions(), ChangeSubscriptions())
-    let cell = AppCell(0)
+    let cell = StoreCell(0)
     let engine = StoreEngine<Int, Int>(
       StoreEngine.Cell(
         read: { cell.state },

@@ -1,5 +1,5 @@
-// Handlers that end with an owner: the one place that looks whether it is still there. A handler whose owner is gone returns
-// `.unreached`, and is then removed.
+// Handlers that end with an owner. One whose owner is gone returns `.unreached`, and is then removed; `HubBase` also looks
+// for such handlers when their number is read.
 
 extension Handler.Recipe {
   /// The parts of a synchronous handler that ends with its owner.

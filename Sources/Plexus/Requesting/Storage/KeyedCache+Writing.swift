@@ -14,7 +14,7 @@ extension KeyedCache {
     if let error = report.completeRemovalError ?? report.recordError { throw error }
   }
 
-  /// Returns the closure that writes the changes after the delay of the policy, and returns whether that succeeded; `nil`
+  /// Returns the closure that writes the changes when `WriteBehindTimer` calls it, and returns whether that succeeded; `nil`
   /// if the cache was released.
   ///
   /// Values that have left memory and could not be written are reported by the next flush.

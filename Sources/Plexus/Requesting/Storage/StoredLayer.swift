@@ -26,7 +26,7 @@ final class StoredLayer<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   /// The identity of this cache among the caches with an equal cacher.
   private let ownID = UniqueID.next()
   /// The removals and marks of all of them.
-  let ledger: RemovalLedger
+  let ledger: CacherLedger
   /// The cacher, if it records marks.
   private let marker: (any MarkingCacher<Value>)?
   /// The marks that are to be written to the cacher, with their orders.
@@ -77,7 +77,7 @@ final class StoredLayer<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     self.cacher = cacher
     self.names = names
     isReadFirst = policy.cacherRead == .beforeFetch
-    ledger = RemovalLedger.of(cacher)
+    ledger = CacherLedger.of(cacher)
     marker = cacher as? any MarkingCacher<Value>
     batchReader = cacher as? any BatchReadingCacher<Value>
     shared = (cacher as? any SharedCacher<Value>).map { SharedLayer($0) }
@@ -152,8 +152,8 @@ final class StoredLayer<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     return start
   }
 
-  private var owner: RemovalLedger.Owner {
-    RemovalLedger.Owner(id: ownID, part: names.part)
+  private var owner: CacherLedger.Owner {
+    CacherLedger.Owner(id: ownID, part: names.part)
   }
 
   /// Performs a removal, and records it as one of this cache.
@@ -314,18 +314,6 @@ final class StoredLayer<Key: Hashable & Sendable, Value: Sendable>: Sendable {
       return taken
     }
   }
-}
-
-/// The stored copies of a member of a repository, which can be removed after its release.
-protocol StoredCopies: AnyObject, Sendable {
-  /// An id that is equal for equal copies, as far as that can be determined.
-  var id: CacherID { get }
-
-  /// Whether other processes share them.
-  var isShared: Bool { get }
-
-  /// Removes the copies.
-  func removeAll() async throws
 }
 
 extension StoredLayer: StoredCopies {

@@ -4,14 +4,14 @@ import Testing
 @testable import Plexus
 
 @Suite(.fewAtOnce) struct `Own removals` {
-  private let owner = RemovalLedger.Owner(id: 1, part: "a/")
+  private let owner = CacherLedger.Owner(id: 1, part: "a/")
 
   private func generation(_ number: UInt64, epoch: UInt64 = 7) -> CacheGeneration {
     CacheGeneration(epoch: epoch, number: number)
   }
 
   @Test func `are skipped if no removal of others came in between`() {
-    var removals = RemovalLedger.State()
+    var removals = CacherLedger.State()
     removals.note(1, by: owner, before: generation(3), after: generation(4))
     removals.note(2, by: owner, before: generation(4), after: generation(6))
     // Another process has removed an entry at the same time.
@@ -24,7 +24,7 @@ import Testing
   }
 
   @Test func `of another epoch are not skipped`() {
-    var removals = RemovalLedger.State()
+    var removals = CacherLedger.State()
     removals.note(1, by: owner, before: generation(0, epoch: 1), after: generation(1, epoch: 2))
     #expect(removals.skipped(by: generation(0, epoch: 1), for: owner) == generation(0, epoch: 1))
     removals.note(1, by: owner, before: generation(0), after: generation(1))
@@ -35,16 +35,16 @@ import Testing
   }
 
   @Test func `that were the first of all are skipped`() {
-    var removals = RemovalLedger.State()
+    var removals = CacherLedger.State()
     removals.note(2, by: owner, before: CacheGeneration(), after: generation(2))
     #expect(removals.skipped(by: CacheGeneration(), for: owner) == generation(2))
-    removals = RemovalLedger.State()
+    removals = CacherLedger.State()
     removals.note(1, by: owner, before: CacheGeneration(), after: generation(2))
     #expect(removals.skipped(by: CacheGeneration(), for: owner) == CacheGeneration())
   }
 
   @Test func `are remembered as far as they are recent`() {
-    var removals = RemovalLedger.State()
+    var removals = CacherLedger.State()
     for number in 0..<300 {
       let before = generation(UInt64(10 * number))
       removals.note(1, by: owner, before: before, after: generation(UInt64(10 * number + 1)))
@@ -55,10 +55,10 @@ import Testing
 
   @Test func `of caches with other entries are skipped, and those of others are not`() {
     let (other, same) = (
-      RemovalLedger.Owner(id: 2, part: "b/"), RemovalLedger.Owner(id: 3, part: "a/")
+      CacherLedger.Owner(id: 2, part: "b/"), CacherLedger.Owner(id: 3, part: "a/")
     )
-    let whole = RemovalLedger.Owner(id: 4, part: nil)
-    var removals = RemovalLedger.State()
+    let whole = CacherLedger.Owner(id: 4, part: nil)
+    var removals = CacherLedger.State()
     removals.note(1, by: owner, before: CacheGeneration(), after: generation(1))
     removals.note(1, by: other, before: generation(1), after: generation(2))
     removals.note(1, by: owner, before: generation(2), after: generation(3))

@@ -1,4 +1,4 @@
-extension RemovalLedger {
+extension CacherLedger {
   /// A cache, and the part of the entries that it removes.
   struct Owner: Hashable, Sendable {
     let id: UInt64

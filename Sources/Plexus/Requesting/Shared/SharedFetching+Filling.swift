@@ -66,13 +66,13 @@ extension SharedFetching {
       return await fail(flights, because: error)
     }
     if granted.count == 1 {
-      await handOver(outcomes[0], of: granted[0])
+      await fill(outcomes[0], of: granted[0])
     } else {
       await withTaskGroup(of: Void.self) { group in
         for (number, item) in granted.enumerated() {
           // A cacher is not given all values at once, however many they are.
           if number >= Self.fillWidth { await group.next() }
-          group.addTask { await handOver(outcomes[number], of: item) }
+          group.addTask { await fill(outcomes[number], of: item) }
         }
       }
     }
@@ -80,7 +80,7 @@ extension SharedFetching {
   }
 
   /// Stores the result of a fetch in the shared tier, or releases the lease, and ends the flight unless it has failed.
-  private func handOver(_ outcome: Outcome, of item: Granted) async {
+  private func fill(_ outcome: Outcome, of item: Granted) async {
     let (flight, lease) = (item.flight, item.lease)
     guard outcome.kind == .value else {
       await release([item], because: outcome.error)

@@ -6,7 +6,7 @@
 ///
 /// Marks are recorded one by one up to a limit. Beyond it, the latest of them applies to all entries: this costs fetches,
 /// and never brings back a cleared value.
-struct MarksState: Sendable {
+struct OwnMarksState: Sendable {
   /// The verdict on a stored copy.
   enum Verdict: Hashable, Sendable {
     case usable, outdated, cleared

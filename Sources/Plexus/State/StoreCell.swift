@@ -1,6 +1,6 @@
 /// The state of a store, and the pages that combine it with their own.
 @usableFromInline
-final class AppCell<State: Sendable>: Sendable {
+final class StoreCell<State: Sendable>: Sendable {
   /// A page, which gets every state in the critical section that sets it.
   @usableFromInline
   struct Page: Sendable {

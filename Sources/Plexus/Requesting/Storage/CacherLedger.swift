@@ -4,11 +4,11 @@ internal import Synchronization
 ///
 /// A cacher only counts removals. They are therefore performed one after another, so that each cache can tell its own
 /// ones from those of other processes, also when several caches share a cacher and are cleared together.
-final class RemovalLedger: Sendable {
+final class CacherLedger: Sendable {
   private let queue = SerialQueue()
   private let state = Locked(State())
   /// The marks, by which stored copies are judged.
-  let marks = Locked(MarksState())
+  let marks = Locked(OwnMarksState())
   /// Whether the last removal has taken too long, in which case others do not wait for their turn.
   private let isSlow = Atomic<Bool>(false)
   /// The hash value of the cacher, if it has an identity.
@@ -84,21 +84,21 @@ final class RemovalLedger: Sendable {
   }
 }
 
-extension RemovalLedger {
+extension CacherLedger {
   private struct Entry: Sendable {
     let cacher: CacherID
     let id: ObjectIdentifier
-    weak let ledger: RemovalLedger?
+    weak let ledger: CacherLedger?
   }
 
   /// The ledgers in use, by the hash values of their cachers, which are compared without the lock.
   private static let entries = Locked<[Int: [Entry]]>([:])
 
   /// Returns the ledger of a cacher, which all caches with an equal cacher share.
-  static func of(_ cacher: any Cacher) -> RemovalLedger {
-    guard let id = CacherID(cacher) else { return RemovalLedger(hash: nil) }
+  static func of(_ cacher: any Cacher) -> CacherLedger {
+    guard let id = CacherID(cacher) else { return CacherLedger(hash: nil) }
     let hash = id.hashValue
-    let new = RemovalLedger(hash: hash)
+    let new = CacherLedger(hash: hash)
     var compared: [ObjectIdentifier] = []
     while true {
       // `nil` once the new ledger is inserted.
