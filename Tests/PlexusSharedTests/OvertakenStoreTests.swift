@@ -137,6 +137,28 @@ struct `Stored values that another process overtakes` {
     try await expect("1 changed")
   }
 
+  @Test(arguments: Change.allCases)
+  func `do not replace a change by an update of what could not be sent before it`(
+    change: Change
+  ) async throws {
+    let isRefused = Guarded(true)
+    let map = MultiplexerMap(
+      id: "values",
+      cacher: AlteredCacher(node: node.cacher, isRefused: isRefused),
+      tagging: { [CacheTag($0)] },
+      onKeyFetch: { try origin.value($0) }
+    )
+    _ = try await map.request("other")
+    map.store("mine", for: "k")
+    await #expect(throws: CacherError.self) { try await map.flush() }
+    try await make(change)
+    isRefused.withLock { $0 = false }
+    map.update("k") { $0 += " changed" }
+    try await map.flush()
+    #expect(try await map.request("k") == "2")
+    #expect(try await other.map.request("k") == "2")
+  }
+
   @Test func `are fetched again by all if their process has fetched without the engine since`()
     async throws
   {
@@ -152,7 +174,7 @@ struct `Stored values that another process overtakes` {
 
   @Test(arguments: Change.allCases)
   func `do not replace a change in an engine that compares nothing`(change: Change) async throws {
-    let cacher = UncomparingCacher(node: node.cacher)
+    let cacher = AlteredCacher(node: node.cacher, comparesEntries: false)
     let map = MultiplexerMap(
       id: "values",
       cacher: cacher,
@@ -170,14 +192,17 @@ struct `Stored values that another process overtakes` {
   }
 }
 
-/// A cacher that stores every value of the present generation.
-private struct UncomparingCacher: SharedCacher {
+/// A cacher that stores every value of the present generation, or none.
+private struct AlteredCacher: SharedCacher {
   let node: SharedMemoryNode<String>
+  var comparesEntries = true
+  var isRefused = Guarded(false)
 
   var trust: NearTrust { node.trust }
 
   var generation: CacheGeneration? {
-    node.generation.map { CacheGeneration(epoch: $0.epoch, number: $0.number) }
+    guard !comparesEntries else { return node.generation }
+    return node.generation.map { CacheGeneration(epoch: $0.epoch, number: $0.number) }
   }
 
   func look(
@@ -203,7 +228,10 @@ private struct UncomparingCacher: SharedCacher {
     try await node.remove(what, reach: reach)
   }
 
-  func store(_ entries: [String: CacheEntry<String>]) async throws { try await node.store(entries) }
+  func store(_ entries: [String: CacheEntry<String>]) async throws {
+    if isRefused.withLock({ $0 }) { throw CancellationError() }
+    try await node.store(entries)
+  }
 
   func observeChanges(_ handler: @escaping @Sendable (SharedCache.Change) -> Void) {
     node.observeChanges(handler)

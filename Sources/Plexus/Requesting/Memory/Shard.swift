@@ -288,6 +288,15 @@ struct Shard<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     guard let name = arrival.name, let start = extras.pendingWrites?.start(at: index) else {
       return
     }
+    // A change of a value that another process can have changed before.
+    let isContested =
+      arrival.start == nil
+      && (self[index].state.isDistrusted
+        || extras.pendingWrites?.isContested(
+          keys.entries[index].key,
+          hash: keys.entries[index].hash,
+          name: name
+        ) == true)
     extras.pendingWrites?.noteValue(
       keys.entries[index].key,
       hash: keys.entries[index].hash,
@@ -296,8 +305,7 @@ struct Shard<Key: Hashable & Sendable, Value: Sendable>: Sendable {
       isNewest: arrival.isNewest,
       &effects
     )
-    // A change of a value that another process can have changed before.
-    if arrival.start == nil, self[index].state.isDistrusted {
+    if isContested {
       let entry = keys.entries[index]
       extras.pendingWrites?.contest(entry.key, hash: entry.hash, name: nil)
     }

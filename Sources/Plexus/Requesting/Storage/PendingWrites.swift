@@ -197,6 +197,15 @@ struct PendingWrites<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     if let name { departures[name]?.note.isContested = true }
   }
 
+  /// Returns whether another process can have changed a key since its unwritten value was stored.
+  @usableFromInline
+  func isContested(_ key: Key, hash: UInt64, name: String) -> Bool {
+    if let index = dirty.index(of: key, hash: hash), dirty.entries[index].element.isContested {
+      return true
+    }
+    return departures[name]?.note.isContested == true
+  }
+
   /// Records that other processes can have changed all keys since their unwritten values were stored.
   mutating func contestAll() {
     for index in dirty.entries.indices { dirty.entries[index].element.isContested = true }
