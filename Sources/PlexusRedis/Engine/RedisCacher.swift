@@ -359,8 +359,13 @@ final class RedisCacher<Value: Codable & Sendable>: SharedCacher {
       }
     case .tags(let tags):
       try await sharing(.tagged(tags)) {
-        try await space.debts.owing(tags.map { .tag($0.name) }) {
-          try await space.tier.remove(tags: tags.map(\.name))
+        do {
+          try await space.debts.owing(tags.map { .tag($0.name) }) {
+            try await space.tier.remove(tags: tags.map(\.name))
+          }
+        } catch let error as TierFailures {
+          // A caller knows failures of keys only.
+          throw error.worst
         }
       }
     case .all:

@@ -71,7 +71,7 @@ final class RemovalDebts: Sendable {
 
   /// The errors of a change.
   private struct Failures {
-    /// The error of all entries, unless it names the failed keys.
+    /// The error of all entries, unless it names the failed keys or tags.
     let error: any Error
     var named: [String: any Error]? { (error as? TierFailures)?.errors }
 
@@ -79,8 +79,8 @@ final class RemovalDebts: Sendable {
 
     subscript(_ subject: RemovalDebtsState.Subject) -> (any Error)? {
       switch subject {
-      case .key(let key), .outdated(let key): named.map { $0[key] } ?? error
-      case .tag, .everything: error
+      case .key(let name), .outdated(let name), .tag(let name): named.map { $0[name] } ?? error
+      case .everything: error
       }
     }
   }
@@ -278,7 +278,7 @@ final class RemovalDebts: Sendable {
       { .changed(Set($0)) },
       { try await tier.outdate($0) }
     )
-    if let failure { throw (failure as? TierFailures)?.errors.values.first ?? failure }
+    if let failure { throw (failure as? TierFailures)?.worst ?? failure }
   }
 
   /// Records that the server has executed changes of a payment.

@@ -3,7 +3,7 @@
 /// A removal that the server has executed is not repeated: it stays owed until the replicas have acknowledged it. A server
 /// that has lost it begins a new epoch, in which no entry from before it is valid.
 struct RemovalDebtsState: Sendable {
-  /// The number of keys and tags beyond which everything is removed instead.
+  /// The number of keys and tags beyond which everything is removed instead, unless the server has executed all changes.
   static var limit: Int { 65_536 }
 
   /// The entries that a change concerns.
@@ -54,7 +54,9 @@ struct RemovalDebtsState: Sendable {
       debts[subject] = Debt(revision: lastRevision, isExecuted: isExecuted && isLast)
     }
     guard debts.count > Self.limit else { return }
-    debts = [.everything: Debt(revision: lastRevision)]
+    // What the server has executed is not repeated.
+    let isExecuted = debts.values.allSatisfy(\.isExecuted)
+    debts = [.everything: Debt(revision: lastRevision, isExecuted: isExecuted)]
   }
 
   /// Whether a change is owed.

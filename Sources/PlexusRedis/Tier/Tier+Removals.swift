@@ -50,7 +50,7 @@ extension Tier {
   /// - Parameters:
   ///   - tags: The tags.
   ///   - awaitsReplicas: Whether the replicas have to acknowledge it.
-  /// - Throws: An error of the connection.
+  /// - Throws: ``TierFailures`` with the tags whose entries may still be there.
   func remove(tags: some Collection<String>, awaitsReplicas: Bool = true) async throws {
     let parts = await run(
       TierScripts.removeTags,
@@ -59,7 +59,7 @@ extension Tier {
     ) { tags in
       RedisScript.Call(keys: heads + tags.map { names.tag($0) }, arguments: knowledge)
     }
-    for (_, reply) in parts { _ = try change(try reply.get()) }
+    try check(parts, \.self) { _ = try change($1) }
   }
 
   /// Removes everything: the epoch is raised.

@@ -552,9 +552,14 @@ final class Tier: Sendable {
   }
 }
 
-/// The keys for which an operation has failed, and its errors.
+/// The keys, or the tags, for which an operation has failed, and its errors.
 struct TierFailures: Error {
   let errors: [String: any Error]
+
+  /// The error that speaks for all: of one that the server has not executed, if there is one.
+  var worst: any Error {
+    errors.values.first { !($0 is TierUnacknowledgedError) } ?? errors.values.first ?? self
+  }
 }
 
 /// The reason why replicas have not acknowledged a removal that the server has executed.

@@ -47,6 +47,24 @@ import Testing
     #expect(debts.debts[.everything]?.epoch == 7)
   }
 
+  @Test func `that the server has executed are not repeated, however many they are`() {
+    var debts = RemovalDebtsState()
+    let revision = debts.lastRevision
+    let keys = (0...RemovalDebtsState.limit).map { RemovalDebtsState.Subject.key("\($0)") }
+    debts.owe(keys, isExecuted: true, since: revision)
+    #expect(debts.isOwing)
+    #expect(!debts.isPending)
+    let executed = debts.executed
+    #expect(executed.subjects == [.everything])
+    debts.settle(executed.subjects, upTo: executed.revision)
+    #expect(!debts.isOwing)
+    // One that was not executed is repeated, with all others.
+    debts.owe(keys, isExecuted: true, since: revision)
+    debts.owe([.tag("t")])
+    #expect(debts.isPending)
+    #expect(debts.beginPayment().subjects == [.tag("t")])
+  }
+
   @Test mutating func `of very many keys are one of everything`() {
     debts.owe((0..<RemovalDebtsState.limit).map { .key("\($0)") })
     #expect(debts.removalCount == RemovalDebtsState.limit)

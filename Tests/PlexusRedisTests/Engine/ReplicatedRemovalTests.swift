@@ -133,6 +133,36 @@ struct `A removal that replicas have to acknowledge` {
     setting.pair.second.resume()
   }
 
+  @Test
+  func `stays owed for the tags that the server has refused, although it has executed others`()
+    async throws
+  {
+    let origin = Guarded("1")
+    let setting = try await Setting(origin) {
+      $0.commandTimeout = .seconds(1)
+      $0.nearLease = .milliseconds(400)
+    }
+    let (node, server) = (setting.node, setting.pair.first)
+    // The first character of a key is its tag.
+    let keys = try (0..<79).map { String(try #require(UnicodeScalar(0x4E00 + $0))) } + ["z"]
+    for key in keys { #expect(try await node.map.request(key) == "1") }
+    origin.withLock { $0 = "2" }
+    setting.pair.second.suspend()
+    // The server refuses the call that has the last tag, and executes the others.
+    try RedisShell.perform(["ACL SETUSER default resetkeys ~*[^z]"], on: server)
+    await #expect(throws: (any Error).self) {
+      try await node.cacher.remove(.tags(Set(keys.map { CacheTag($0) })), reach: .shared)
+    }
+    #expect(node.engine.status.owedRemovals > 1)
+    try RedisShell.perform(["ACL SETUSER default allkeys"], on: server)
+    setting.pair.second.resume()
+    await Failover.poll { node.engine.status.owedRemovals == 0 }
+    let other = try await CacheNode(setting.pair.firstAddress) { _ in origin.withLock { $0 } }
+    for key in keys { #expect(try await other.map.request(key) == "2") }
+    try await other.close()
+    try await setting.end()
+  }
+
   @Test func `is not undone by a server that has lost it, although it is not repeated`()
     async throws
   {
