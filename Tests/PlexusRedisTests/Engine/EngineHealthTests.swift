@@ -194,6 +194,40 @@ struct `The health of an engine` {
     try await engine.close()
   }
 
+  @Test func `the status counts values that the server did not confirm in time`() async throws {
+    let server = try RedisServer()
+    let node = try await CacheNode(server.address) {
+      $0.commandTimeout = .milliseconds(400)
+    } fetch: { _ in
+      server.suspend()
+      return "1"
+    }
+    #expect(try await node.map.request("k") == "1")
+    await Failover.poll { node.engine.status.timedOutFills == 1 }
+    #expect(node.engine.status.timedOutLooks == 0)
+    server.resume()
+  }
+
+  @Test func `a value that does not fit and a connection that breaks have errors of their kinds`()
+    async throws
+  {
+    let server = try RedisServer()
+    let engine = try await engine(server) { $0.outboxBytes = 256 << 10 }
+    let cacher = engine.cacher(String.self, space: "values", schema: "1")
+    try await cacher.store(["k": Self.entry])
+    let large = CacheEntry(value: String(repeating: "x", count: 1 << 20), storedAt: .zero)
+    let error = try await #require(throws: CacherError.self) {
+      try await cacher.store(["l": large])
+    }
+    #expect((error.failures["l"] as? RedisEngineError)?.kind == .tooLarge)
+    server.suspend()
+    let look = Task { try await cacher.entry(forKey: "k") }
+    await Failover.poll { engine.status.caches.unansweredCommands > 0 }
+    server.kill()
+    let broken = try await #require(throws: RedisEngineError.self) { try await look.value }
+    #expect(broken.kind == .broken)
+  }
+
   @Test func `the status counts removals that are owed, and what was not answered in time`()
     async throws
   {
