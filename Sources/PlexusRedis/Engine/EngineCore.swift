@@ -378,7 +378,7 @@ final class EngineCore: Sendable {
       // Announcements since the last connection were lost, and so can be the data of the server.
       for space in spaces {
         if !isFirst { space.loseRegistrations() }
-        space.loseTrack()
+        space.connect()
       }
     case .disconnected(let error):
       update { $0.disconnect(error) }

@@ -12,6 +12,8 @@ final class RedisSpace: Sendable {
     var registrations: RegistrationsState<ContinuousClock.Instant>
     /// The time of the last look at all registrations.
     var swept: ContinuousClock.Instant?
+    /// Whether the server was out of reach since the space exists.
+    var hasMissed = false
     var hearing = Hearing()
     /// The heartbeat that requests wait for.
     var hearingAgain: Task<Void, any Error>?
@@ -101,8 +103,16 @@ final class RedisSpace: Sendable {
     hurry()
   }
 
+  /// Handles a new connection: announcements since an earlier one were lost.
+  ///
+  /// The first one loses none: unwritten values of a process that has just begun are not older than what it hears of.
+  func connect() {
+    if state.withLock({ $0.hasMissed }) { loseTrack() } else { hurry() }
+  }
+
   /// Handles that nothing is announced until the connection is restored.
   func loseConnection() {
+    state.withLock { $0.hasMissed = true }
     announce(.interrupted)
   }
 
@@ -188,7 +198,7 @@ final class RedisSpace: Sendable {
     // The heartbeat is repeated if the mark has changed: it is acknowledged once older copies are no longer trusted.
     // Even if heartbeats overtake each other, the newest mark is acknowledged in the end.
     for _ in 0..<Self.roundLimit {
-      let acknowledged = state.withLock { $0.acknowledged }
+      let (acknowledged, hasMissed) = state.withLock { ($0.acknowledged, $0.hasMissed) }
       let (sent, time) = (trust.now, ContinuousClock.now)
       let revision = debts.lastRevision
       let beat = try await tier.beat(acknowledging: acknowledged, trust: longestTrust)
@@ -203,7 +213,8 @@ final class RedisSpace: Sendable {
         return true
       }
       trust.end()
-      announce(.everything)
+      // Before the first heartbeat there was nothing to miss.
+      if acknowledged != nil || hasMissed { announce(.everything) }
       // Copies stay untrusted, but this process is heard: flights that begin now can be shared.
       trust.extend(until: sent.advanced(by: nearLease * 9 / 10))
       state.withLock { state in
