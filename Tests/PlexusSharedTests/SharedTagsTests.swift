@@ -95,6 +95,52 @@ struct `Tags of a shared tier` {
     #expect(try await b.map.request("a1") == "2")
   }
 
+  /// A map of another node, and its cacher, which does not refuse anything at first.
+  private func refusingMap() -> (RefusingCacher, MultiplexerMap<String, String>) {
+    let cacher = RefusingCacher(engine.node(), refusing: "values/x")
+    let map = MultiplexerMap(
+      id: "values",
+      cacher: cacher,
+      tagging: { [CacheTag(String($0.prefix(1)))] },
+      clock: clock,
+      onKeyFetch: { [origin] in try origin.value($0) }
+    )
+    return (cacher, map)
+  }
+
+  @Test func `a clear of tags reaches all entries, even if the removal of a key fails`()
+    async throws
+  {
+    let (cacher, map) = refusingMap()
+    _ = try await map.request("a1")
+    _ = try await b.map.request("a2")
+    cacher.isRefusing = true
+    origin.set("2")
+    let error = await #expect(throws: CacherError.self) { try await map.clear(tags: ["a"]) }
+    #expect(error?.failures["values/a1"] is RefusingCacher.Refused)
+    // The map is not used again.
+    #expect(try await b.map.request("a2") == "2")
+  }
+
+  @Test(arguments: [false, true])
+  func `a refresh reaches all nodes, even if another change fails`(isRemoval: Bool) async throws {
+    let (cacher, map) = refusingMap()
+    for key in ["a1", "x"] { _ = try await map.request(key) }
+    _ = try await b.map.request("a1")
+    cacher.isRefusing = true
+    if isRemoval {
+      await #expect(throws: CacherError.self) { try await map.clear("x") }
+    } else {
+      map.store("mine", for: "x")
+    }
+    await #expect(throws: CacherError.self) { try await map.flush() }
+    origin.set("2")
+    map.refresh("a1")
+    // It waits for the refresh.
+    await #expect(throws: CacherError.self) { try await map.flush() }
+    #expect(try await b.map.request("a1") == "2")
+  }
+
   @Test func `a clear of this node leaves the tier alone`() async throws {
     _ = try await a.map.request("a1")
     origin.set("2")

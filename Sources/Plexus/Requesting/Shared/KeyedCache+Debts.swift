@@ -27,15 +27,14 @@ extension KeyedCache {
     storage?.enqueue(.sending) { [self] in await payDebts() }
   }
 
-  /// Pays the debts, in the queue of the storage; debts that cannot be paid stay.
+  /// Pays the debts, in the queue of the storage; debts that cannot be paid stay, and do not prevent others.
   func payDebts() async {
     guard let shared, let storage else { return }
-    let report = await synchronize(flushing: true)
-    guard report.hasRemoved, report.failedWrites.isEmpty else { return }
-    do {
-      try await storage.removeTags()
-      try await storage.calls.run(.write) { try await shared.payOutdates() }
-    } catch {}
+    _ = await synchronize(flushing: true)
+    // A tier that does not answer is not waited for once more.
+    guard !storage.calls.hasUnreturnedChanges else { return }
+    try? await storage.removeTags()
+    try? await storage.calls.run(.write) { try await shared.payOutdates() }
   }
 
   /// Removes the entries with one of some tags from the shared tier.

@@ -53,8 +53,12 @@ extension KeyedCache {
   func clear(tags: Set<CacheTag>) async throws {
     forget(tags: tags)
     try await storage?.clearing {
-      try await removeStored(named: nil, byTag: true)
-      if shared != nil { try await removeSharedTags() }
+      guard shared != nil else { return try await removeStored(named: nil, byTag: true) }
+      var failure: (any Error)?
+      do { try await removeStored(named: nil, byTag: true) } catch { failure = error }
+      // Also then: an engine repeats only what it was asked for.
+      do { try await removeSharedTags() } catch { failure = failure ?? error }
+      if let failure { throw failure }
     }
   }
 
