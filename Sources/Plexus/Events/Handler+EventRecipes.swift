@@ -1,3 +1,10 @@
+extension Handler.Ending {
+  @inlinable
+  init(_ result: HandlerResult) {
+    self = result == .handledSuccessfully ? .succeeded : .failed
+  }
+}
+
 extension Handler.Recipe {
   /// The parts of a synchronous handler of events; an error counts as a failure.
   @inlinable

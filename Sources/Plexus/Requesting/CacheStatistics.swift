@@ -1,4 +1,4 @@
-/// The counters of a multiplexer since its creation, and the number of its abandoned fetches.
+/// The counters of a multiplexer or a map since its creation, and the number of its abandoned fetches.
 ///
 /// Every request counts once: as a hit, a stale hit, a miss or a join.
 ///

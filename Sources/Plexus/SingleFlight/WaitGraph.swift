@@ -1,4 +1,4 @@
-/// The graph of waits between fetches, loads, actions, effects, posts and handlers in the process.
+/// The graph of waits between fetches, loads, actions, posts and handlers in the process.
 ///
 /// Only waits inside a fetch, a load, an action of a debouncer or throttler, an effect of a dispatch that is waited for, or
 /// an asynchronous event handler are recorded.

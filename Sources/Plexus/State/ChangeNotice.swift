@@ -4,7 +4,7 @@ internal import Synchronization
 ///
 /// If the call that sends is made on the main actor, the closure is called before it returns; otherwise at the next
 /// turn of the main actor, once for all elements sent before.
-final class ChangeNotice: Handler.DirectCalls {
+final class ChangeNotice: Handler.SenderCalls {
   private let isScheduled = Atomic<Bool>(false)
   private let act: @MainActor @Sendable () -> Void
 

@@ -1,5 +1,5 @@
 /// Calls a closure with every element, on the sending thread.
-final class ElementCopying<Element: Sendable>: Handler.DirectCalls {
+final class ElementCopying<Element: Sendable>: Handler.SenderCalls {
   private let copy: @Sendable (Element) -> Void
 
   init(_ copy: @escaping @Sendable (Element) -> Void) {

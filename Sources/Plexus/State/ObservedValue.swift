@@ -106,7 +106,7 @@ public final class ObservedValue<Value: Sendable> {
 
 extension Broadcaster {
   /// Registers a handler that the sending threads call.
-  fileprivate nonisolated func observe(by calls: any Handler.DirectCalls) -> ObservationToken {
+  fileprivate nonisolated func observe(by calls: any Handler.SenderCalls) -> ObservationToken {
     let recipe = Handler.Recipe(isolation: nil, .direct(calls))
     return ObservationToken(subscription(bufferingPolicy: .unbounded).handler(recipe))
   }

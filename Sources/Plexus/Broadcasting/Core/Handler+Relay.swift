@@ -5,7 +5,7 @@ extension Handler {
   /// order.
   ///
   /// It is a handler of the first hub that sending threads call, and ends with the handler of the other one.
-  final class Relay: Handler.DirectCalls {
+  final class Relay: Handler.SenderCalls {
     private struct State: Sendable {
       /// The receiver of the elements, until it is removed.
       var receiver: HandlerQueue.Report?

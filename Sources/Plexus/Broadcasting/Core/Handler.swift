@@ -86,11 +86,6 @@ extension Handler {
     case failed
     /// The handler was removed, or its owner released, before the call.
     case unreached
-
-    @inlinable
-    init(_ result: HandlerResult) {
-      self = result == .handledSuccessfully ? .succeeded : .failed
-    }
   }
 }
 
@@ -103,7 +98,7 @@ extension Handler {
     /// Calls the handler, which can suspend.
     case suspending(@Sendable (AnyBox) async -> Handler.Ending)
     /// Calls the handler on the sending thread.
-    case direct(any Handler.DirectCalls)
+    case direct(any Handler.SenderCalls)
   }
 }
 
@@ -154,7 +149,7 @@ extension Handler {
     }
 
     /// The closure, if sending threads call it.
-    var direct: (any Handler.DirectCalls)? {
+    var direct: (any Handler.SenderCalls)? {
       if case .direct(let calls) = call { calls } else { nil }
     }
   }

@@ -145,7 +145,7 @@ final class HandlerQueue: Sendable {
   /// The calls of the handler, if it can suspend.
   let calls: HandlerQueue.Calls?
   /// The closure of the handler, if sending threads call it.
-  let direct: (any Handler.DirectCalls)?
+  let direct: (any Handler.SenderCalls)?
   /// Whether the queue is for all handlers of one actor.
   var isShared: Bool { calls == nil && direct == nil }
   let state: Locked<State>

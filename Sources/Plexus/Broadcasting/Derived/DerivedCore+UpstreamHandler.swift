@@ -4,7 +4,7 @@ internal import Synchronization
 
 extension DerivedCore {
   /// The handler that subscribes a derived broadcaster to its source.
-  final class UpstreamHandler: Handler.DirectCalls, @unchecked Sendable {
+  final class UpstreamHandler: Handler.SenderCalls, @unchecked Sendable {
     private let core: DerivedCore
     /// Makes the element for subscribers; `nil` if they get none.
     private let transform: @Sendable (AnyBox) -> Output?

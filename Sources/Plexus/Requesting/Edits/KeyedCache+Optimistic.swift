@@ -173,12 +173,12 @@ extension KeyedCache {
   /// Reapplies drafts to a new value.
   @usableFromInline
   func stacked(
-    _ drafts: DraftStack<Value>,
+    _ drafts: DraftsToReapply<Value>,
     on base: Value,
     cost: Int,
     of key: Key
-  ) -> DraftStack<Value> {
-    DraftStack(
+  ) -> DraftsToReapply<Value> {
+    DraftsToReapply(
       ids: drafts.ids,
       changes: drafts.changes,
       base: .init(base, cost: cost),

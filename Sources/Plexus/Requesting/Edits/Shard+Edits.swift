@@ -8,7 +8,7 @@ extension Shard {
     of key: Key,
     _ hash: UInt64,
     _ arrival: borrowing Arrival
-  ) -> DraftStack<Value>? {
+  ) -> DraftsToReapply<Value>? {
     guard let extras, let way = arrival.way,
       let place = extras.edits.index(of: key, hash: hash)
     else { return nil }
@@ -16,7 +16,7 @@ extension Shard {
     let ids = drafts.map(\.id)
     // Not by the version: updates that begin without a value leave it as it is.
     if ids.isEmpty || arrival.stack?.ids == ids { return nil }
-    return DraftStack(ids: ids, changes: drafts.map(\.change))
+    return DraftsToReapply(ids: ids, changes: drafts.map(\.change))
   }
 
   /// Puts the new value of an entry below the drafts of its key, so that they stay visible.

@@ -11,7 +11,7 @@ extension KeyedCache {
     _ value: Value,
     for key: Key,
     hash: UInt64,
-    below stack: DraftStack<Value>? = nil
+    below stack: DraftsToReapply<Value>? = nil
   ) {
     // A key that is not equal to itself, such as a NaN, would never be found again.
     guard key == key else { return }
@@ -21,7 +21,7 @@ extension KeyedCache {
     let name = storage?.name(of: key)
     let start = storage?.fetchStart
     let tags = tagging?(key)
-    let missing = change(hash, at: time.now()) { shard, transaction -> DraftStack<Value>? in
+    let missing = change(hash, at: time.now()) { shard, transaction -> DraftsToReapply<Value>? in
       var arrival = Arrival(below: stack, cost: cost, name: name)
       arrival.start = start
       if shard.hasEdits {

@@ -14,7 +14,7 @@ extension KeyedCache {
     with outcome: Outcome,
     countsFailure: Bool = true,
     isBulk: Bool = false,
-    below stack: DraftStack<Value>? = nil
+    below stack: DraftsToReapply<Value>? = nil
   ) -> [Flight] {
     if stack == nil { flight.noteOutcome() }
     let now = time.now()
@@ -28,7 +28,7 @@ extension KeyedCache {
     var transaction = Transaction(makeEffects(), at: now)
     transaction.isBulk = isBulk
     transaction.countsFailure = countsFailure
-    var missing: DraftStack<Value>?
+    var missing: DraftsToReapply<Value>?
     let answer = shards.withLock(hash: flight.hash) { shard -> Outcome in
       if stack == nil { count(outcome, of: flight, &shard, &transaction) }
       guard let index = shard.keys.index(of: key(of: flight), hash: flight.hash),
@@ -66,7 +66,7 @@ extension KeyedCache {
   func arrival(
     of outcome: Outcome,
     _ flight: Flight,
-    below stack: DraftStack<Value>?
+    below stack: DraftsToReapply<Value>?
   ) -> Arrival {
     let isStored = outcome.isNew && (shared == nil || outcome.removesCopy)
     var arrival = Arrival(

@@ -59,7 +59,7 @@ extension Shard {
     /// The way in which it has arrived; `nil` for a change of the value before.
     @usableFromInline var way: Edits.Way?
     /// The drafts that were reapplied to it, if there are any.
-    @usableFromInline let stack: DraftStack<Value>?
+    @usableFromInline let stack: DraftsToReapply<Value>?
     /// The cost of the visible value.
     @usableFromInline var cost: Int
     /// The name under which the cacher has to store it, if it has to.
@@ -80,7 +80,7 @@ extension Shard {
     @inlinable
     init(
       _ way: Edits.Way? = nil,
-      below stack: DraftStack<Value>? = nil,
+      below stack: DraftsToReapply<Value>? = nil,
       cost: Int,
       name: String?
     ) {

@@ -1,7 +1,8 @@
 extension KeyedCache {
-  /// Writes the values that the cacher does not have.
+  /// Performs the pending removals, and writes the values that the cacher does not have.
   ///
-  /// - Throws: A ``CacherError`` with the names of failed writes and removals, or the error of a complete removal.
+  /// - Throws: A ``CacherError`` with the names of failed writes and removals, or the error of a complete removal, of a mark or
+  ///   of erasing.
   @usableFromInline
   func flush() async throws {
     guard let storage else { return }
@@ -72,7 +73,7 @@ extension KeyedCache {
     return report ?? StorageReport()
   }
 
-  /// Performs the pending removals, and then writes the values that have left memory.
+  /// Writes the marks, performs the pending removals, and then writes the values that have left memory.
   ///
   /// When flushing, the values in memory that the cacher does not have are written, too. Called in the queue of
   /// the storage.

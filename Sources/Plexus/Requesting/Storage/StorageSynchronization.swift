@@ -9,7 +9,7 @@ struct StorageSynchronization<Key: Hashable & Sendable, Value: Sendable>: Sendab
     self.storage = storage
   }
 
-  /// Performs the pending removals, and then writes the values that have left memory.
+  /// Writes the marks, performs the pending removals, and then writes the values that have left memory.
   ///
   /// - Parameter flushing: Whether the values in memory that the cacher does not have are written, too.
   mutating func run(flushing: Bool) async {

@@ -1,7 +1,7 @@
 extension Handler {
   /// A handler that sending threads call, with no lock held.
   @usableFromInline
-  protocol DirectCalls: AnyObject, Sendable {
+  protocol SenderCalls: AnyObject, Sendable {
     /// Whether the handler gets the elements, one at a time and in order, rather than notifications.
     var isOrdered: Bool { get }
     /// Delivers an element, or notes that one has passed that is not for the handler.

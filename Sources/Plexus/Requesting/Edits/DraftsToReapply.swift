@@ -1,6 +1,6 @@
 /// The drafts that a new value goes below.
 @usableFromInline
-final class DraftStack<Value: Sendable>: Sendable {
+final class DraftsToReapply<Value: Sendable>: Sendable {
   @usableFromInline typealias Change = @Sendable (inout Value) -> Void
   @usableFromInline typealias Weighed = EditState<Value, Change>.Weighed
 
@@ -8,9 +8,11 @@ final class DraftStack<Value: Sendable>: Sendable {
   let ids: [UInt64]
   /// The changes to reapply.
   let changes: [Change]
-  /// The new value, once the changes have been reapplied to it, and the name of its key for the cacher.
+  /// The new value below the changes, once they have been reapplied to it.
   @usableFromInline let base: Weighed?
+  /// The name of its key for the cacher.
   let name: String?
+  /// The value after each change.
   let results: [Weighed]
 
   init(

@@ -1,4 +1,4 @@
-/// Calls by the sending thread.
+/// Calls by the sending thread: of the own handlers of the library (relays, stages, copies of elements), never of a user.
 extension HandlerQueue {
   /// Appends an element for a handler that sending threads call: it counts as handled once it is in the queue.
   func enqueueDirectCall(_ item: Item, _ state: inout State, _ effects: inout HubEffects) {
@@ -26,7 +26,7 @@ extension HandlerQueue {
   /// Calls the handler with the queued elements until the budget is spent.
   ///
   /// - Returns: Whether elements are left for a task.
-  private func callWithinBudget(_ direct: any Handler.DirectCalls) -> Bool {
+  private func callWithinBudget(_ direct: any Handler.SenderCalls) -> Bool {
     var budget = TurnBudget()
     var isSpent = false
     var isFirst = true
