@@ -56,7 +56,7 @@ extension KeyedCache {
       guard shared != nil else { return try await removeStored(named: nil, byTag: true) }
       var failure: (any Error)?
       do { try await removeStored(named: nil, byTag: true) } catch { failure = error }
-      // Also then: an engine repeats only what it was asked for.
+      // Also then: an engine repeats only the removals that it has received.
       do { try await removeSharedTags() } catch { failure = failure ?? error }
       if let failure { throw failure }
     }
