@@ -307,8 +307,10 @@ import Testing
     var other: Subscription<LoadState<Int>>? = map[7].subscription(refetching: .whenStale)
     withExtendedLifetime(other) {}
     other = nil
+    origin.gate.close()
     map.refresh(7)
     try #require(map[7].current.isLoading)
+    origin.gate.open()
     await states.loaded(2)
   }
 
