@@ -193,47 +193,18 @@ struct `Stored values that another process overtakes` {
 }
 
 /// A cacher that stores every value of the present generation, or none.
-private struct AlteredCacher: SharedCacher {
+private struct AlteredCacher: ForwardingCacher {
   let node: SharedMemoryNode<String>
   var comparesEntries = true
   var isRefused = Guarded(false)
-
-  var trust: NearTrust { node.trust }
 
   var generation: CacheGeneration? {
     guard !comparesEntries else { return node.generation }
     return node.generation.map { CacheGeneration(epoch: $0.epoch, number: $0.number) }
   }
 
-  func look(
-    for wishes: [String: SharedCache.Wish]
-  ) async throws -> [String: SharedCache.Finding<String>] {
-    try await node.look(for: wishes)
-  }
-
-  func fill(
-    _ entry: CacheEntry<String>,
-    under lease: SharedCache.Lease
-  ) async throws -> SharedCache.Fill {
-    try await node.fill(entry, under: lease)
-  }
-
-  func release(_ leases: [SharedCache.Lease], because failure: SharedCache.Failure?) async {
-    await node.release(leases, because: failure)
-  }
-
-  func outdate(_ keys: Set<String>) async throws { try await node.outdate(keys) }
-
-  func remove(_ what: SharedCache.Removal, reach: ClearReach) async throws {
-    try await node.remove(what, reach: reach)
-  }
-
   func store(_ entries: [String: CacheEntry<String>]) async throws {
     if isRefused.withLock({ $0 }) { throw CancellationError() }
     try await node.store(entries)
-  }
-
-  func observeChanges(_ handler: @escaping @Sendable (SharedCache.Change) -> Void) {
-    node.observeChanges(handler)
   }
 }

@@ -3,13 +3,13 @@ import PlexusSharedTesting
 import TestSupport
 
 /// A cacher that breaks its contract: it can repeat its first entry.
-final class RepeatingCacher: SharedCacher {
+final class RepeatingCacher: ForwardingCacher {
   private struct State {
     var isRepeating = false
     var repeatCount = 0
   }
 
-  private let node: SharedMemoryNode<String>
+  let node: SharedMemoryNode<String>
   private let state = Guarded(State())
 
   init(_ node: SharedMemoryNode<String>) {
@@ -24,8 +24,6 @@ final class RepeatingCacher: SharedCacher {
   /// The number of looks that were answered by the repetition.
   var repeatCount: Int { state.withLock { $0.repeatCount } }
 
-  var trust: NearTrust { node.trust }
-
   func look(
     for wishes: [String: SharedCache.Wish]
   ) async throws -> [String: SharedCache.Finding<String>] {
@@ -37,30 +35,5 @@ final class RepeatingCacher: SharedCacher {
     return try await node.look(for: wishes)
   }
 
-  func fill(
-    _ entry: CacheEntry<String>,
-    under lease: SharedCache.Lease
-  ) async throws -> SharedCache.Fill {
-    try await node.fill(entry, under: lease)
-  }
-
-  func release(_ leases: [SharedCache.Lease], because failure: SharedCache.Failure?) async {
-    await node.release(leases, because: failure)
-  }
-
   func outdate(_ keys: Set<String>) async throws {}
-
-  func remove(_ what: SharedCache.Removal, reach: ClearReach) async throws {
-    try await node.remove(what, reach: reach)
-  }
-
-  var generation: CacheGeneration? { node.generation }
-
-  func store(_ entries: [String: CacheEntry<String>]) async throws {
-    try await node.store(entries)
-  }
-
-  func observeChanges(_ handler: @escaping @Sendable (SharedCache.Change) -> Void) {
-    node.observeChanges(handler)
-  }
 }

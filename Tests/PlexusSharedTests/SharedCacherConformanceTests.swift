@@ -31,7 +31,7 @@ struct `The conformance suite of shared cachers` {
       let engine = SharedMemory<String>()
       let deaf = engine.node()
       deaf.delayAnnouncements()
-      return [HastyCacher(engine.node()), deaf]
+      return [HastyCacher(node: engine.node()), deaf]
     }
     let violation = await #expect(throws: SharedCacherConformance.Violation.self) {
       try await suite.check(.announcesCompleteRemoval)
@@ -41,42 +41,10 @@ struct `The conformance suite of shared cachers` {
 }
 
 /// A cacher that breaks its contract: removals wait for no other node.
-private struct HastyCacher: SharedCacher {
-  private let node: SharedMemoryNode<String>
-
-  init(_ node: SharedMemoryNode<String>) {
-    self.node = node
-  }
-
-  var trust: NearTrust { node.trust }
-  var generation: CacheGeneration? { node.generation }
-
-  func look(
-    for wishes: [String: SharedCache.Wish]
-  ) async throws -> [String: SharedCache.Finding<String>] {
-    try await node.look(for: wishes)
-  }
-
-  func fill(
-    _ entry: CacheEntry<String>,
-    under lease: SharedCache.Lease
-  ) async throws -> SharedCache.Fill {
-    try await node.fill(entry, under: lease)
-  }
-
-  func release(_ leases: [SharedCache.Lease], because failure: SharedCache.Failure?) async {
-    await node.release(leases, because: failure)
-  }
-
-  func outdate(_ keys: Set<String>) async throws { try await node.outdate(keys) }
+private struct HastyCacher: ForwardingCacher {
+  let node: SharedMemoryNode<String>
 
   func remove(_ what: SharedCache.Removal, reach: ClearReach) async throws {
     try await node.remove(what, reach: .shared)
-  }
-
-  func store(_ entries: [String: CacheEntry<String>]) async throws { try await node.store(entries) }
-
-  func observeChanges(_ handler: @escaping @Sendable (SharedCache.Change) -> Void) {
-    node.observeChanges(handler)
   }
 }
