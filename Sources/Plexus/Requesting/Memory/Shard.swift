@@ -303,12 +303,9 @@ struct Shard<Key: Hashable & Sendable, Value: Sendable>: Sendable {
       name: name,
       start: start,
       isNewest: arrival.isNewest,
+      isContested: isContested,
       &effects
     )
-    if isContested {
-      let entry = keys.entries[index]
-      extras.pendingWrites?.contest(entry.key, hash: entry.hash, name: nil)
-    }
   }
 
   /// Keeps a copy of an entry that leaves memory until it is written.

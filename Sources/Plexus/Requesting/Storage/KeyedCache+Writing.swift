@@ -118,7 +118,9 @@ extension KeyedCache {
 
   /// Counts the failures of a cacher, and sends them to the listeners.
   func reportCacherFailures(_ failures: [String: any Error], _ error: (any Error)? = nil) {
-    shards.withLock(hash: 0) { $0.statistics.cacherErrors += max(1, failures.count) }
+    shards.withLock(hash: 0) {
+      $0.statistics.cacherErrors += failures.count + (error == nil ? 0 : 1)
+    }
     for (name, error) in failures { tell(.cacherFailed(key: name, error: error)) }
     if let error { tell(.cacherFailed(key: nil, error: error)) }
   }

@@ -173,10 +173,16 @@ struct PendingWrites<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     name: String,
     start: FetchStart = FetchStart(),
     isNewest: Bool,
+    isContested: Bool = false,
     _ effects: inout CacheEffects
   ) {
     removeNote(key, hash: hash, &effects)
-    let note = Note(name: name, revision: nextRevision(), start: start)
+    let note = Note(
+      name: name,
+      revision: nextRevision(),
+      start: start,
+      isContested: isContested
+    )
     _ = dirty.insert(note, for: key, hash: hash)
     effects.hasChange = true
     removeDeparture(name, &effects)

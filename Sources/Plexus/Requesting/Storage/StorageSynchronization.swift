@@ -226,7 +226,7 @@ struct StorageSynchronization<Key: Hashable & Sendable, Value: Sendable>: Sendab
       results.failures = await store(entries)
     }
     let failures = results.failures
-    if !failures.isEmpty { cache.reportCacherFailures(failures) }
+    cache.reportCacherFailures(failures)
     report.failedWrites.merge(failures) { _, newer in newer }
     let written = entries.keys.filter { failures[$0] == nil && !results.overtaken.contains($0) }
     storage.forgetLosses(written)

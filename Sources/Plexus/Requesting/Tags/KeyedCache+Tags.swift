@@ -52,8 +52,8 @@ extension KeyedCache {
   @usableFromInline
   func clear(tags: Set<CacheTag>) async throws {
     forget(tags: tags)
+    guard shared != nil else { return try await removeStored(named: nil, byTag: true) }
     try await storage?.clearing {
-      guard shared != nil else { return try await removeStored(named: nil, byTag: true) }
       var failure: (any Error)?
       do { try await removeStored(named: nil, byTag: true) } catch { failure = error }
       // Also then: an engine repeats only the removals that it has received.
