@@ -17,7 +17,6 @@ public final class RedisServer: Sendable {
     server=$!
     echo $server
     read -r _
-    kill -CONT $server 2>/dev/null
     kill -KILL $server 2>/dev/null
     """
 
