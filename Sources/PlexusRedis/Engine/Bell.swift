@@ -1,5 +1,22 @@
 internal import PlexusSupport
 
+extension Task where Failure == Never {
+  /// Waits for the value for some time, or until the calling task is cancelled; this task continues.
+  ///
+  /// - Parameter limit: The time; `nil` for no limit.
+  /// - Returns: `nil` if there is none yet.
+  func value(within limit: Duration?) async -> Success? {
+    let (end, result) = (Bell(), Locked<Success?>(nil))
+    Task<Void, Never>.detached {
+      let value = await value
+      result.withLock { $0 = value }
+      end.ring()
+    }
+    await end.wait(atMost: limit)
+    return result.withLock { $0 }
+  }
+}
+
 /// A signal that tasks wait for, optionally for a limited time.
 final class Bell: Sendable {
   private struct State: Sendable {

@@ -57,8 +57,8 @@ final class EngineCore: Sendable {
   private static let probePace: Nanoseconds = 1_000_000_000
 
   let connection: RedisConnection
-  /// The connection of the clears, if they wait for replicas.
-  private let clears: RedisConnection?
+  /// The replicas that have to acknowledge clears, if any.
+  private let replicas: Replicas?
   /// The connection to a sentinel, if the address is one of sentinels.
   private let watch = Locked<SentinelWatch?>(nil)
   /// The connection of large values, which delay no other command, once there was one.
@@ -94,8 +94,13 @@ final class EngineCore: Sendable {
     settings.checks = { router.checks }
     var clearSettings = settings
     clearSettings.name += "-clears"
-    let isClearing = options.clearReplicas > 0
-    clears = isClearing ? try RedisConnection(clearSettings) { router.receive($0, on: 1) } : nil
+    replicas =
+      options.clearReplicas > 0
+      ? Replicas(
+        options.clearReplicas,
+        over: try RedisConnection(clearSettings) { router.receive($0, on: 1) },
+        within: options.commandTimeout
+      ) : nil
     var valueSettings = settings
     valueSettings.name += "-values"
     self.valueSettings = valueSettings
@@ -142,18 +147,11 @@ final class EngineCore: Sendable {
         schema: schema,
         node: "\(node).\(known.count)",
         connection: connection,
-        times: times,
-        replicas: clears.map { clears in
-          Tier.Replicas(
-            connection: clears,
-            count: options.clearReplicas,
-            timeout: options.commandTimeout
-          )
-        }
+        times: times
       )
       let debts =
         known.first?.debts
-        ?? RemovalDebts(tier) { [weak self] in self?.tell($0, to: name, except: nil) }
+        ?? RemovalDebts(tier, replicas) { [weak self] in self?.tell($0, to: name, except: nil) }
       let space = RedisSpace(
         tier,
         debts,
@@ -167,6 +165,9 @@ final class EngineCore: Sendable {
       return space
     }
   }
+
+  /// The connection on which clears wait for replicas.
+  private var clears: RedisConnection? { replicas?.connection }
 
   /// The state, the load and the numbers of the connections.
   var status: EngineStatus {

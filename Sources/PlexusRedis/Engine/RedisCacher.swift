@@ -337,11 +337,9 @@ final class RedisCacher<Value: Codable & Sendable>: SharedCacher {
   }
 
   func outdate(_ keys: Set<String>) async throws {
-    try await sharing(.changed(keys)) {
-      try await naming {
-        try await space.debts.owing(keys.map { .outdated($0) }) {
-          try await space.tier.outdate(keys)
-        }
+    try await naming {
+      try await space.debts.owing(keys.map { .outdated($0) }, in: space.tier) {
+        try await sharing(.changed(keys)) { try await space.tier.outdate(keys) }
       }
     }
   }
@@ -354,22 +352,22 @@ final class RedisCacher<Value: Codable & Sendable>: SharedCacher {
   private func removeFromTier(_ what: SharedCache.Removal, reach: ClearReach) async throws {
     switch what {
     case .keys(let keys):
-      try await sharing(.changed(keys)) {
-        try await space.debts.owing(keys.map { .key($0) }) { try await space.tier.remove(keys) }
+      try await space.debts.owing(keys.map { .key($0) }, in: space.tier) {
+        try await sharing(.changed(keys)) { try await space.tier.remove(keys) }
       }
     case .tags(let tags):
-      try await sharing(.tagged(tags)) {
-        do {
-          try await space.debts.owing(tags.map { .tag($0.name) }) {
-            try await space.tier.remove(tags: tags.map(\.name))
-          }
-        } catch let error as TierFailures {
-          // A caller knows failures of keys only.
-          throw error.worst
+      do {
+        try await space.debts.owing(tags.map { .tag($0.name) }, in: space.tier) {
+          try await sharing(.tagged(tags)) { try await space.tier.remove(tags: tags.map(\.name)) }
         }
+      } catch let error as TierFailures {
+        // A caller knows failures of keys only.
+        throw error.worst
       }
     case .all:
-      let epoch = try await space.debts.owing([.everything]) { try await removeEverything() }
+      let epoch = try await space.debts.owing([.everything], in: space.tier) {
+        try await removeEverything()
+      }
       if reach == .everywhere {
         try await space.waitForAcknowledgements(of: TierMark(epoch: epoch))
       }
@@ -460,7 +458,7 @@ final class RedisCacher<Value: Codable & Sendable>: SharedCacher {
   ) async throws {
     let (key, size) = (items[0].key, items[0].payload.count)
     if isLarge, space.refuses(key, size: size) {
-      try await space.tier.remove([key], awaitsReplicas: false)
+      try await space.tier.remove([key])
       // Nothing is announced of a key that this process has not looked for.
       return space.announce(.changed([key]))
     }

@@ -146,7 +146,7 @@ extension RedisEngineError {
           "Increase maxmemory: the server evicts what it has just stored."
         )
       )
-    case .notReplicated, .changed: self.init(.refused, error.description)
+    case .notReplicated, .replicasBehind, .changed: self.init(.refused, error.description)
     case .unexpectedReply: self.init(.broken, error.description)
     }
   }

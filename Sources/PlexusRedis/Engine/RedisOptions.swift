@@ -103,11 +103,11 @@ public struct RedisOptions: Sendable {
   public var retention: Duration
   /// The number of replicas that have to acknowledge a clear before it returns.
   ///
-  /// If fewer replicas acknowledge the clear within ``commandTimeout``, it throws, although the server has executed it,
-  /// and stays owed until they have: ``EngineStatus/owedRemovals``. It removes nothing again. A clear that returns is
-  /// lost only together with the server and all of these replicas. With a number above zero, an engine has another
-  /// connection, on which clears wait for the replicas and delay no other command, and its user needs the permission
-  /// for `WAIT`.
+  /// If fewer replicas acknowledge the clear within ``commandTimeout``, it throws, although the server has executed it, and
+  /// stays owed until they have: ``EngineStatus/owedRemovals``. It removes nothing again. A clear that returns is lost only
+  /// together with the server and all of these replicas. With a number above zero, an engine has another connection, on which
+  /// clears wait for the replicas, and its user needs the permission for `WAIT`. No command waits for a clear that waits, and
+  /// clears at the same time wait together.
   ///
   /// The number applies to every clear that reaches other processes: of keys, of tags and of everything. A refresh does not
   /// wait.

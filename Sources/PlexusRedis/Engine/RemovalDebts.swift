@@ -22,12 +22,18 @@ final class RemovalDebts: Sendable {
 
   /// Its removals reach all schemas.
   private let tier: Tier
+  /// The replicas that have to acknowledge removals, if any.
+  private let replicas: Replicas?
   /// Tells all schemas of the space in this process about a change, which the server announces to other processes.
   private let tell: @Sendable (SharedCache.Change) -> Void
   private let state = Locked(State())
 
-  init(_ tier: Tier, tell: @escaping @Sendable (SharedCache.Change) -> Void) {
-    self.tier = tier
+  init(
+    _ tier: Tier,
+    _ replicas: Replicas?,
+    tell: @escaping @Sendable (SharedCache.Change) -> Void
+  ) {
+    (self.tier, self.replicas) = (tier, replicas)
     self.tell = tell
   }
 
@@ -38,50 +44,82 @@ final class RemovalDebts: Sendable {
 
   /// Performs a change, which is repeated by the heartbeat if it fails.
   ///
+  /// A removal that the server has executed returns once the replicas have it, or throws after the time of a command.
+  ///
   /// - Parameters:
   ///   - subjects: The entries that it concerns.
+  ///   - changed: The tier that executes it.
   ///   - change: The change.
   /// - Returns: The result of the change.
   /// - Throws: The error of the change.
-  func owing<Result>(
+  func owing<Output>(
     _ subjects: [RemovalDebtsState.Subject],
-    _ change: () async throws -> Result
-  ) async throws -> Result {
+    in changed: Tier,
+    _ change: () async throws -> Output
+  ) async throws -> Output {
     let revision = lastRevision
+    let result: Result<Output, any Error>
+    var failures = Failures()
     do {
-      let result = try await change()
-      state.withLock { $0.debts.settle(subjects, upTo: revision) }
-      return result
+      result = .success(try await change())
     } catch {
-      let failures = Failures(error)
-      let failed = subjects.filter { failures[$0] != nil }
-      // The tier of another schema can have executed it. This one recognizes a server that has lost it.
-      let marks = failed.map { (failures[$0] as? TierUnacknowledgedError)?.mark }
-      for mark in marks.compactMap(\.self) { tier.note(mark) }
-      state.withLock { state in
-        state.debts.settle(subjects.filter { failures[$0] == nil }, upTo: revision)
-        for isExecuted in [false, true] {
-          let part = zip(failed, marks).filter { ($1 != nil) == isExecuted }.map(\.0)
-          state.debts.owe(part, isExecuted: isExecuted, since: revision)
-        }
+      (result, failures) = (.failure(error), Failures(error))
+    }
+    let failed = subjects.filter { failures[$0] != nil }
+    let executed = subjects.filter { failures[$0] == nil }
+    // The tier of another schema can have executed it. This one recognizes a server that has lost it.
+    tier.note(knowledgeOf: changed)
+    let absence = await absence(after: executed)
+    state.withLock { state in
+      state.debts.owe(failed, since: revision)
+      if absence == nil {
+        state.debts.settle(executed, upTo: revision)
+      } else {
+        state.debts.owe(executed, isExecuted: true, since: revision)
       }
-      throw error
+    }
+    if let absence { throw failures.error(of: executed, absence) }
+    return try result.get()
+  }
+
+  /// Waits until the replicas have changes that the server has executed, if they are removals.
+  ///
+  /// - Returns: The reason why the replicas may not have them.
+  private func absence(
+    after executed: [RemovalDebtsState.Subject]
+  ) async -> TierUnacknowledgedError? {
+    guard let replicas, !executed.allSatisfy(\.isRefresh) else { return nil }
+    do {
+      try await replicas.acknowledge(tier, within: replicas.timeout)
+      return nil
+    } catch {
+      return TierUnacknowledgedError(reason: error)
     }
   }
 
   /// The errors of a change.
   private struct Failures {
     /// The error of all entries, unless it names the failed keys or tags.
-    let error: any Error
+    var error: (any Error)?
     var named: [String: any Error]? { (error as? TierFailures)?.errors }
 
-    init(_ error: any Error) { self.error = error }
+    init(_ error: (any Error)? = nil) { self.error = error }
 
     subscript(_ subject: RemovalDebtsState.Subject) -> (any Error)? {
       switch subject {
       case .key(let name), .outdated(let name), .tag(let name): named.map { $0[name] } ?? error
       case .everything: error
       }
+    }
+
+    /// Returns the error of the change if replicas may not have the executed part of it.
+    func error(
+      of executed: [RemovalDebtsState.Subject],
+      _ absence: TierUnacknowledgedError
+    ) -> any Error {
+      var errors = named ?? [:]
+      for case .key(let key) in executed { errors[key] = absence }
+      return errors.isEmpty ? absence : TierFailures(errors: errors)
     }
   }
 
@@ -95,7 +133,7 @@ final class RemovalDebts: Sendable {
   ///   - last: The last revision before the heartbeat was sent.
   func note(epoch: UInt64, asOf last: UInt64) {
     state.withLock { state in
-      state.debts.note(epoch: epoch, asOf: last, settles: tier.replicas == nil)
+      state.debts.note(epoch: epoch, asOf: last, settles: replicas == nil)
     }
   }
 
@@ -116,8 +154,7 @@ final class RemovalDebts: Sendable {
   func repeatAll(within limit: Duration) async throws {
     let (isOwing, wait) = state.withLock { ($0.debts.isOwing || $0.debts.isPending, $0.wait) }
     guard isOwing else { return }
-    let (end, result) = (Bell(), Locked<Result<Void, any Error>?>(nil))
-    Task.detached { [self] in
+    let repetition = Task.detached { [self] () -> (any Error)? in
       var failure: (any Error)?
       do {
         try await payWhile { $0.isPending }
@@ -131,17 +168,15 @@ final class RemovalDebts: Sendable {
       } catch {
         failure = failure ?? error
       }
-      result.withLock { $0 = failure.map { .failure($0) } ?? .success(()) }
-      end.ring()
+      return failure
     }
-    await end.wait(atMost: limit)
-    guard let result = result.withLock({ $0 }) else {
+    guard let failure = await repetition.value(within: limit) else {
       throw RedisEngineError(
         .timedOut,
         "Removals that had failed were not repeated within \(limit)."
       )
     }
-    try result.get()
+    if let failure { throw failure }
   }
 
   /// Repeats the changes of some keys that have failed, so that none of them is carried out afterwards.
@@ -224,10 +259,10 @@ final class RemovalDebts: Sendable {
   private func waitInTask(_ state: inout State) -> Task<Void, any Error>? {
     if let wait = state.wait { return wait }
     let (executed, revision) = state.debts.executed
-    guard !executed.isEmpty else { return nil }
+    guard let replicas, !executed.isEmpty else { return nil }
     let task = Task.detached { [self] in
       defer { self.state.withLock { $0.wait = nil } }
-      try await tier.awaitReplicas()
+      try await replicas.acknowledge(tier)
       self.state.withLock { $0.debts.settle(executed, upTo: revision) }
     }
     state.wait = task
@@ -237,7 +272,7 @@ final class RemovalDebts: Sendable {
   private func pay(_ payment: RemovalDebtsState.Payment) async throws {
     if payment.subjects == [.everything] {
       // The server can have done it although its reply was lost.
-      try await tier.removeAll(unlessRaisedAbove: payment.epoch, awaitsReplicas: false)
+      try await tier.removeAll(unlessRaisedAbove: payment.epoch)
       return settle([.everything], of: payment)
     }
     var failure: (any Error)?
@@ -266,12 +301,12 @@ final class RemovalDebts: Sendable {
     await pay(
       { if case .key(let key) = $0 { key } else { nil } },
       { .changed(Set($0)) },
-      { try await tier.remove($0, awaitsReplicas: false) }
+      { try await tier.remove($0) }
     )
     await pay(
       { if case .tag(let tag) = $0 { tag } else { nil } },
       { .tagged(Set($0.map { CacheTag($0) })) },
-      { try await tier.remove(tags: $0, awaitsReplicas: false) }
+      { try await tier.remove(tags: $0) }
     )
     await pay(
       { if case .outdated(let key) = $0 { key } else { nil } },
@@ -290,7 +325,7 @@ final class RemovalDebts: Sendable {
       state.debts.settle(
         subjects,
         upTo: payment.revision,
-        isAcknowledged: tier.replicas == nil
+        isAcknowledged: replicas == nil
       )
     }
   }

@@ -21,14 +21,12 @@ extension Tier {
   /// - Parameters:
   ///   - script: The script.
   ///   - list: The list.
-  ///   - awaitsReplicas: Whether the replicas have to acknowledge it.
   ///   - other: The connection, if it is not that of the announcements.
   ///   - makeCall: Returns the input for a part.
   /// - Returns: The parts, in order, with their results.
   func run<Element>(
     _ script: RedisScript,
     inPartsOf list: [Element],
-    awaitsReplicas: Bool = false,
     on other: RedisConnection? = nil,
     _ makeCall: (ArraySlice<Element>) -> RedisScript.Call
   ) async -> Parts<Element> {
@@ -39,10 +37,8 @@ extension Tier {
     for start in stride(from: 0, to: parts.count, by: Self.windowSize) {
       let calls = parts[start...].prefix(Self.windowSize).map(makeCall)
       do {
-        try await checkRestart(on: awaitsReplicas ? removals : other ?? connection)
-        results +=
-          awaitsReplicas
-          ? await runRemoval(script, calls) : await script.run(calls, on: other ?? connection)
+        try await checkRestart(on: other ?? connection)
+        results += await script.run(calls, on: other ?? connection)
       } catch {
         results += calls.map { _ in .failure(error) }
       }
@@ -57,14 +53,12 @@ extension Tier {
   /// - Parameters:
   ///   - script: The script, which returns the schemas of the space if a call does not have the keys of all of them.
   ///   - list: The list.
-  ///   - awaitsReplicas: Whether the replicas have to acknowledge it.
   ///   - other: The connection, if it is not that of the announcements.
   ///   - makeCall: Returns the input for a part and some schemas.
   /// - Returns: The parts, in order, with their results.
   func run<Element>(
     _ script: RedisScript,
     inAllSchemasFor list: [Element],
-    awaitsReplicas: Bool = false,
     on other: RedisConnection? = nil,
     _ makeCall: (ArraySlice<Element>, _ schemas: [String]) -> RedisScript.Call
   ) async -> Parts<Element> {
@@ -72,14 +66,7 @@ extension Tier {
     var rest = list[...]
     for _ in 0..<Self.schemaRounds {
       let schemas = self.schemas
-      let results = await run(
-        script,
-        inPartsOf: Array(rest),
-        awaitsReplicas: awaitsReplicas,
-        on: other
-      ) {
-        makeCall($0, schemas)
-      }
+      let results = await run(script, inPartsOf: Array(rest), on: other) { makeCall($0, schemas) }
       rest = []
       for (part, result) in results {
         guard case .success(let reply) = result, let text = reply.text else {
@@ -100,38 +87,6 @@ extension Tier {
 
   /// Returns schemas as scripts read them.
   func list(_ schemas: [String]) -> String { " \(schemas.joined(separator: " ")) " }
-
-  /// The connection of the removals.
-  var removals: RedisConnection { replicas?.connection ?? connection }
-
-  /// Runs a script that removes something, and waits until the replicas have acknowledged it.
-  ///
-  /// - Returns: The result of each call, in the same order; a ``TierUnacknowledgedError`` if the server has executed it, and
-  ///   too few replicas have acknowledged it.
-  func runRemoval(
-    _ script: RedisScript,
-    _ calls: [RedisScript.Call]
-  ) async -> [Result<RESPValue, any Error>] {
-    guard let replicas else { return await script.run(calls, on: connection) }
-    // All of them are sent over one connection or fail: on a later connection, there would be nothing to wait for.
-    let replies = await replicas.connection.send(calls.map(script.command) + [replicas.wait])
-    let acknowledged = Result { () throws -> Void in
-      let count = try replies[calls.count].get().integer ?? 0
-      guard count >= replicas.count else {
-        throw TierError.notReplicated(acknowledged: Int(clamping: count), of: replicas.count)
-      }
-    }
-    return replies.dropLast().map { reply in
-      Result {
-        let reply = try reply.get()
-        // A call without the keys of all schemas has changed nothing, and is repeated.
-        guard case .failure(let reason) = acknowledged, let mark = try? change(reply) else {
-          return reply
-        }
-        throw TierUnacknowledgedError(reason: reason, mark: mark)
-      }
-    }
-  }
 
   /// Checks the results of all parts.
   ///

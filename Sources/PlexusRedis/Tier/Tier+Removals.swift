@@ -19,16 +19,9 @@ extension Tier {
 
   /// Removes entries in all schemas; a fetch in flight stores nothing.
   ///
-  /// - Parameters:
-  ///   - keys: The keys.
-  ///   - awaitsReplicas: Whether the replicas have to acknowledge it.
   /// - Throws: ``TierFailures`` with the keys whose entries may still be there.
-  func remove(_ keys: some Collection<String>, awaitsReplicas: Bool = true) async throws {
-    let parts = await run(
-      TierScripts.remove,
-      inAllSchemasFor: Array(keys),
-      awaitsReplicas: awaitsReplicas
-    ) { keys, schemas in
+  func remove(_ keys: some Collection<String>) async throws {
+    let parts = await run(TierScripts.remove, inAllSchemasFor: Array(keys)) { keys, schemas in
       RedisScript.Call(
         keys: heads
           + keys.flatMap { key in
@@ -47,16 +40,9 @@ extension Tier {
 
   /// Removes the entries with one of some tags, whose keys need not be known; a fetch in flight stores nothing.
   ///
-  /// - Parameters:
-  ///   - tags: The tags.
-  ///   - awaitsReplicas: Whether the replicas have to acknowledge it.
   /// - Throws: ``TierFailures`` with the tags whose entries may still be there.
-  func remove(tags: some Collection<String>, awaitsReplicas: Bool = true) async throws {
-    let parts = await run(
-      TierScripts.removeTags,
-      inPartsOf: Array(tags),
-      awaitsReplicas: awaitsReplicas
-    ) { tags in
+  func remove(tags: some Collection<String>) async throws {
+    let parts = await run(TierScripts.removeTags, inPartsOf: Array(tags)) { tags in
       RedisScript.Call(keys: heads + tags.map { names.tag($0) }, arguments: knowledge)
     }
     try check(parts, \.self) { _ = try change($1) }
@@ -64,33 +50,14 @@ extension Tier {
 
   /// Removes everything: the epoch is raised.
   ///
-  /// - Parameters:
-  ///   - number: The number of an epoch, above which it is not raised again; `nil` for none.
-  ///   - awaitsReplicas: Whether the replicas have to acknowledge it.
+  /// - Parameter number: The number of an epoch, above which it is not raised again; `nil` for none.
   /// - Returns: The new epoch.
   /// - Throws: An error of the connection.
   @discardableResult
-  func removeAll(
-    unlessRaisedAbove number: UInt64? = nil,
-    awaitsReplicas: Bool = true
-  ) async throws -> TierEpoch {
-    try await checkRestart(on: awaitsReplicas ? removals : connection)
+  func removeAll(unlessRaisedAbove number: UInt64? = nil) async throws -> TierEpoch {
+    try await checkRestart(on: connection)
     let call = removalOfAll(unlessRaisedAbove: number)
-    let replies =
-      awaitsReplicas
-      ? await runRemoval(TierScripts.removeAll, [call])
-      : await TierScripts.removeAll.run([call], on: connection)
-    return try change(try replies[0].get()).epoch
-  }
-
-  /// Waits until the replicas have acknowledged the removals that this node knows of.
-  ///
-  /// A server that has lost one of them begins a new epoch before.
-  ///
-  /// - Throws: A ``TierUnacknowledgedError``, or an error of the connection.
-  func awaitReplicas() async throws {
-    // Every epoch is above zero: the script draws a token, for which the replicas are waited for.
-    try await removeAll(unlessRaisedAbove: 0)
+    return try change(await TierScripts.removeAll.run([call], on: connection)[0].get()).epoch
   }
 
   /// The call that raises the epoch, unless it is above that with a number.

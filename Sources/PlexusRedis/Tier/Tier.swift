@@ -35,28 +35,11 @@ final class Tier: Sendable {
     }
   }
 
-  /// The replicas that have to acknowledge a removal.
-  struct Replicas: Sendable {
-    /// The connection of the removals: no other command waits behind them.
-    let connection: RedisConnection
-    let count: Int
-    /// The time that they have.
-    let timeout: Duration
-
-    /// Waits until the replicas have the changes of the commands before it on the connection.
-    var wait: RedisCommand {
-      // The reply has to arrive in time, too. Zero would have no limit.
-      let milliseconds = max(1, Nanoseconds(timeout) / 1_000_000 * 9 / 10)
-      return RedisCommand("WAIT", [.number(Int64(count)), .number(milliseconds)])
-    }
-  }
-
   let names: TierNames
   let node: String
   /// The node as its leases name it, with their length.
   private let holder: String
   private let times: Times
-  let replicas: Replicas?
   let connection: RedisConnection
   let readers = Locked(Readers())
   /// The command that reads the epoch and the number of tokens.
@@ -92,14 +75,12 @@ final class Tier: Sendable {
   ///   - node: The name of this node, which no other has.
   ///   - connection: The connection.
   ///   - times: The lengths of time.
-  ///   - replicas: The replicas that have to acknowledge a removal, if any.
   init(
     space: String,
     schema: String,
     node: String,
     connection: RedisConnection,
-    times: Times = Times(),
-    replicas: Replicas? = nil
+    times: Times = Times()
   ) {
     names = TierNames(space: space, schema: schema)
     known = Locked(Knowledge(schemas: [names.schema]))
@@ -108,7 +89,6 @@ final class Tier: Sendable {
     holder = "\(node)/\(Self.milliseconds(times.lease))"
     self.connection = connection
     self.times = times
-    self.replicas = replicas
   }
 
   /// The time for which a lease lasts.
@@ -514,10 +494,12 @@ final class Tier: Sendable {
     }
   }
 
-  /// Records the epoch and the token of a removal that another node of this process has made.
-  func note(_ mark: TierMark) {
-    note(mark.epoch)
-    note(token: mark.fence)
+  /// Records what another node of this process has seen of the space.
+  func note(knowledgeOf other: Tier) {
+    guard other !== self else { return }
+    let (epoch, _, token) = other.newest
+    if let epoch { note(epoch) }
+    note(token: token)
   }
 
   /// Records the schemas of the space, unless they are so many that the list is damaged.
@@ -565,8 +547,6 @@ struct TierFailures: Error {
 /// The reason why replicas have not acknowledged a removal that the server has executed.
 struct TierUnacknowledgedError: Error {
   let reason: any Error
-  /// The epoch and the token of the removal.
-  let mark: TierMark
 }
 
 /// The reason why the tier did not carry out an operation.
@@ -581,6 +561,8 @@ enum TierError: Error, Hashable, CustomStringConvertible {
   case changed
   /// Too few replicas have acknowledged a removal in time, which the server has executed.
   case notReplicated(acknowledged: Int, of: Int)
+  /// The replicas were still waited for on behalf of earlier removals.
+  case replicasBehind
 
   var description: String {
     switch self {
@@ -592,6 +574,8 @@ enum TierError: Error, Hashable, CustomStringConvertible {
     case .changed: "The value was not stored, because its key can have changed before."
     case .notReplicated(let acknowledged, let required):
       "\(acknowledged) replicas of the Redis server have acknowledged the removal in time; \(required) are required."
+    case .replicasBehind:
+      "The replicas of the Redis server have not acknowledged the removal in time, nor those before it."
     }
   }
 }

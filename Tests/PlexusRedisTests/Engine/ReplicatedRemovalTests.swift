@@ -105,14 +105,110 @@ struct `A removal that replicas have to acknowledge` {
     let (node, server) = (setting.node, setting.pair.first)
     try await setting.fail([.keys(["values/k"])])
     // The wait lasts longer than the test.
-    await Failover.poll {
-      // A client that is blocked.
-      (try? RedisShell.reply("CLIENT LIST", on: server))?.contains("flags=b") == true
-    }
+    await isWaiting(on: server)
     let start = ContinuousClock.now
     await Failover.poll { node.engine.status.lastAnsweredBeat.map { $0 > start } ?? false }
     #expect(node.engine.status.owedRemovals == 1)
     try await setting.end()
+  }
+
+  /// Waits until the replicas are waited for.
+  private func isWaiting(on server: RedisServer) async {
+    await Failover.poll {
+      // A client that is blocked.
+      (try? RedisShell.reply("CLIENT LIST", on: server))?.contains("flags=b") == true
+    }
+  }
+
+  /// Removes an entry.
+  ///
+  /// - Returns: The error, if there is one.
+  @Sendable
+  private static func clear(_ key: String, by node: CacheNode) async -> (any Error)? {
+    do {
+      try await node.cacher.remove(.keys([key]), reach: .shared)
+      return nil
+    } catch {
+      return (error as? CacherError)?.failures[key] ?? error
+    }
+  }
+
+  @Test func `is executed, whether or not earlier ones still wait for a replica`() async throws {
+    let setting = try await Setting {
+      $0.commandTimeout = .seconds(1)
+      $0.nearLease = .milliseconds(400)
+    }
+    let node = setting.node
+    setting.pair.second.suspend()
+    #expect(await Self.clear("first", by: node) != nil)
+    await isWaiting(on: setting.pair.first)
+    await withTaskGroup { group in
+      for key in ["a", "b", "c"] { group.addTask { await Self.clear(key, by: node) } }
+      // That of a removal that was not executed has another kind.
+      for await error in group { #expect((error as? RedisEngineError)?.kind == .refused) }
+    }
+    #expect(node.engine.status.owedRemovals == 4)
+    try await setting.end()
+  }
+
+  @Test func `reaches other processes although the wait for a replica has not ended`()
+    async throws
+  {
+    let origin = Guarded("1")
+    let setting = try await Setting(origin) { $0.commandTimeout = .seconds(600) }
+    let node = setting.node
+    let other = try await CacheNode(setting.pair.firstAddress) { _ in origin.withLock { $0 } }
+    #expect(try await other.map.request("k") == "1")
+    setting.pair.second.suspend()
+    let first = Task { await Self.clear("values/other", by: node) }
+    await isWaiting(on: setting.pair.first)
+    origin.withLock { $0 = "2" }
+    let second = Task { await Self.clear("values/k", by: node) }
+    while try await other.map.request("k") == "1" { await Task.detached {}.value }
+    // The end of one caller is none of the wait of the others.
+    second.cancel()
+    #expect(await second.value is CancellationError)
+    #expect(node.engine.status.owedRemovals == 1)
+    setting.pair.second.resume()
+    #expect(await first.value == nil)
+    try await other.close()
+    try await setting.node.close()
+  }
+
+  @Test func `shares its wait with others at the same time, in all spaces`() async throws {
+    let setting = try await Setting { $0.commandTimeout = .seconds(60) }
+    let (node, server) = (setting.node, setting.pair.first)
+    let monitor = try await RedisMonitor(server)
+    setting.pair.second.suspend()
+    let first = Task { await Self.clear("first", by: node) }
+    await isWaiting(on: server)
+    let cachers = (0..<20).map { node.engine.cacher(String.self, space: "\($0)", schema: "1") }
+    try await withThrowingTaskGroup { group in
+      for cacher in cachers {
+        for number in 0..<5 {
+          group.addTask { try await cacher.remove(.keys(["k\(number)"]), reach: .shared) }
+        }
+      }
+      await monitor.commands(100, with: "lua", "\"DEL\"", ":e:1:k")
+      setting.pair.second.resume()
+      try await group.waitForAll()
+    }
+    #expect(await first.value == nil)
+    // The one in progress, the next one, and those of removals whose replies were still on their way.
+    let count = try await monitor.count(with: "\"WAIT\"", on: server)
+    #expect((2...5).contains(count))
+    try await setting.end()
+  }
+
+  @Test func `throws at the end of its engine, which does not wait for it`() async throws {
+    let setting = try await Setting { $0.commandTimeout = .seconds(600) }
+    let node = setting.node
+    setting.pair.second.suspend()
+    let clears = ["a", "b"].map { key in Task { await Self.clear(key, by: node) } }
+    await isWaiting(on: setting.pair.first)
+    try await node.close()
+    for clear in clears { #expect(await clear.value is RedisEngineError) }
+    setting.pair.second.resume()
   }
 
   @Test func `is waited for once by the end of the engine, for keys and tags together`()

@@ -1,0 +1,114 @@
+internal import PlexusSupport
+
+/// The replicas that have to acknowledge removals, and the waits for them, which all spaces of an engine share.
+///
+/// A server waits only for what came over the same connection. So a wait begins with a token of each space, which is drawn
+/// there once the server has executed the removals: a replica that has the token has the removals. A server that has lost
+/// one of them begins a new epoch instead.
+///
+/// A caller joins the first wait that begins after its removal. Any number of removals at the same time need two waits: the
+/// one in progress, and the next. No removal waits for either of them before it is executed.
+final class Replicas: Sendable {
+  /// The reasons why replicas may not have what some tiers know of.
+  private typealias Failures = [ObjectIdentifier: any Error]
+
+  private struct State: Sendable {
+    /// The wait that has begun last.
+    var latest: Task<Failures, Never>?
+    /// The wait that begins when that one ends.
+    var next: Task<Failures, Never>?
+    /// The tiers of the spaces that the next wait is for.
+    var tiers: [Tier] = []
+  }
+
+  /// The connection of the waits: no other command waits behind them.
+  let connection: RedisConnection
+  private let count: Int
+  /// The time for which the caller of a removal waits.
+  let timeout: Duration
+  private let state = Locked(State())
+
+  /// - Parameters:
+  ///   - count: The number of replicas.
+  ///   - connection: The connection of the waits.
+  ///   - timeout: The time of a command.
+  init(_ count: Int, over connection: RedisConnection, within timeout: Duration) {
+    (self.count, self.connection, self.timeout) = (count, connection, timeout)
+  }
+
+  /// Waits until the replicas have the removals that a tier knows of.
+  ///
+  /// - Parameters:
+  ///   - tier: The tier.
+  ///   - limit: The time after which, and after the cancellation of the calling task, the wait continues for the others only.
+  /// - Throws: The reason why they may not have them.
+  func acknowledge(_ tier: Tier, within limit: Duration? = nil) async throws {
+    guard let failures = await join(for: tier).value(within: limit) else {
+      try Task.checkCancellation()
+      throw TierError.replicasBehind
+    }
+    if let error = failures[ObjectIdentifier(tier)] { throw error }
+  }
+
+  /// Returns the next wait, which begins at once if none is in progress.
+  private func join(for tier: Tier) -> Task<Failures, Never> {
+    state.withLock { state in
+      if !state.tiers.contains(where: { $0 === tier }) { state.tiers.append(tier) }
+      if let next = state.next { return next }
+      let task = Task.detached { [self, latest = state.latest] in
+        _ = await latest?.value
+        return await wait(for: begin())
+      }
+      state.next = task
+      return task
+    }
+  }
+
+  /// Begins the next wait: later callers join the one after it.
+  ///
+  /// - Returns: The tiers that it is for.
+  private func begin() -> [Tier] {
+    state.withLock { state in
+      (state.latest, state.next) = (state.next, nil)
+      defer { state.tiers = [] }
+      return state.tiers
+    }
+  }
+
+  private func wait(for tiers: [Tier]) async -> Failures {
+    var failures: Failures = [:]
+    var calls: [(tier: Tier, command: RedisCommand)] = []
+    for tier in tiers {
+      do {
+        try await tier.checkRestart(on: connection)
+        // Every epoch is above zero: the script draws a token.
+        let call = tier.removalOfAll(unlessRaisedAbove: 0)
+        calls.append((tier, TierScripts.removeAll.command(call)))
+      } catch {
+        failures[ObjectIdentifier(tier)] = error
+      }
+    }
+    guard !calls.isEmpty else { return failures }
+    // All of them are sent over one connection or fail: on a later connection, there would be nothing to wait for.
+    let replies = await connection.send(calls.map(\.command) + [command])
+    for (call, reply) in zip(calls, replies) {
+      do {
+        _ = try call.tier.change(try reply.get())
+        let acknowledged = try replies[calls.count].get().integer ?? 0
+        guard acknowledged >= count else {
+          throw TierError.notReplicated(acknowledged: Int(clamping: acknowledged), of: count)
+        }
+      } catch {
+        failures[ObjectIdentifier(call.tier)] = error
+      }
+    }
+    return failures
+  }
+
+  /// Waits until the replicas have the changes of the commands before it on the connection.
+  private var command: RedisCommand {
+    // The reply has to arrive in time, too. Zero would have no limit.
+    let milliseconds = max(1, Nanoseconds(timeout) / 1_000_000 * 9 / 10)
+    return RedisCommand("WAIT", [.number(Int64(count)), .number(milliseconds)])
+  }
+}
