@@ -156,6 +156,33 @@ struct Checks: Sendable {
     try require(try await value(b) == "old", "A value of the present generation is stored.")
   }
 
+  func comparedStore() async throws {
+    try await fill("first", by: a)
+    guard let marks = a.generation?.marks, marks > 0 else { return }
+    func stores(_ number: UInt64, of cache: UInt64 = 1) async throws -> Bool {
+      var entry = Self.entry("\(number)")
+      entry.unchangedSince = marks
+      entry.storeID = SharedCache.StoreID(cache: cache, number: number)
+      do {
+        try await a.store(["key": entry])
+        return true
+      } catch let error as CacherError where error.failures["key"] is SharedCache.Overtaken {
+        return false
+      }
+    }
+    try require(try await stores(1), "A value is stored over the entry that its node has seen.")
+    try require(try await stores(1), "A store can be repeated.")
+    try require(try await stores(2), "A value is stored over an earlier one of the same cache.")
+    try require(try await !stores(1), "A value is not stored over a later one of the same cache.")
+    try require(try await !stores(3, of: 2), "A value is not stored over one of another cache.")
+    try await b.outdate(["key"])
+    try require(try await !stores(3), "A value is not stored over a later refresh.")
+    try await b.remove(.keys(["key"]), reach: .shared)
+    try require(try await !stores(4), "A value is not stored after a later removal.")
+    try await b.store(["key": Self.entry("other")])
+    try require(try await !stores(5), "A value is not stored over a later one of another node.")
+  }
+
   func outdatedIsFallback() async throws {
     try await fill("old", by: a)
     try await b.outdate(["key"])

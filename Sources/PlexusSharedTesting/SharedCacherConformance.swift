@@ -39,6 +39,10 @@ public struct SharedCacherConformance: Sendable {
     case fencedByOwnLease
     /// No value is stored after a removal of everything that came after its generation.
     case fencedStore
+    /// No value replaces a later change of its key by another node, while a store whose reply was lost can be repeated.
+    ///
+    /// Engines outside of this package receive no such stores, and follow the rule.
+    case comparedStore
     /// An outdated entry is a fallback, and no answer.
     case outdatedIsFallback
     /// A removal by a tag removes the entries that were filled or stored with it, whatever their keys, and no others.
@@ -110,6 +114,7 @@ public struct SharedCacherConformance: Sendable {
       try await checks.fence(.superseded) { try await $0.store(["key": Checks.entry("stored")]) }
     case .fencedByOwnLease: try await checks.fencedByOwnLease()
     case .fencedStore: try await checks.fencedStore()
+    case .comparedStore: try await checks.comparedStore()
     case .outdatedIsFallback: try await checks.outdatedIsFallback()
     case .newerThan: try await checks.newerThan()
     case .failureElsewhere: try await checks.failureElsewhere()

@@ -118,6 +118,9 @@ public final class SharedMemory<Value: Sendable>: Sendable {
     let now = time.now
     let (result, announcements, nodes) = state.withLock { state in
       let (result, announcements) = body(&state.content, now, Set(state.nodes.indices))
+      for announcement in announcements {
+        for number in announcement.nodes { state.nodes[number].expectAnnouncement() }
+      }
       return (result, announcements, state.nodes)
     }
     for announcement in announcements {

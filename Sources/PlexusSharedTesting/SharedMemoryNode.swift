@@ -21,6 +21,8 @@ internal import PlexusSupport
 public final class SharedMemoryNode<Value: Sendable>: SharedCacher {
   private struct State: Sendable {
     var isConnected = true
+    /// The number of announcements that are still to be handled.
+    var announcementCount = 0
     var isDeaf = false
     var unheard: [SharedCache.Change] = []
     var delay = Duration.zero
@@ -58,8 +60,14 @@ public final class SharedMemoryNode<Value: Sendable>: SharedCacher {
   /// The time until which the node trusts its copies without an answer of the engine.
   var trustEnd: Duration? { state.withLock { $0.trustEnd } }
 
-  /// Handles an announcement, unless the connection is cut off.
+  /// Records that an announcement follows: no reply precedes it, as on a connection.
+  func expectAnnouncement() {
+    state.withLock { $0.announcementCount += 1 }
+  }
+
+  /// Handles an announcement that was expected, unless the connection is cut off.
   func hear(_ change: SharedCache.Change) {
+    defer { state.withLock { $0.announcementCount -= 1 } }
     let isHeard = state.withLock { state in
       guard state.isConnected else { return false }
       if state.isDeaf { state.unheard.append(change) }
@@ -110,6 +118,7 @@ extension SharedMemoryNode {
   public func reconnect() {
     let held = state.withLock { state in
       state.isConnected = true
+      state.announcementCount += 1
       state.isDeaf = false
       state.unheard = []
       state.trustEnd = nil
@@ -120,6 +129,7 @@ extension SharedMemoryNode {
       return ((), [])
     }
     announce(.everything)
+    state.withLock { $0.announcementCount -= 1 }
   }
 
   /// Holds announcements back until ``hearAnnouncements()``; calls are answered.
@@ -174,13 +184,20 @@ extension SharedMemoryNode {
   ) async throws -> Result {
     let delay = state.withLock { $0.delay }
     if delay > .zero { try await engine.clock.sleep(for: delay) }
-    let (known, isConnected) = state.withLock { ($0.known, $0.isConnected) }
-    guard isConnected else { throw Unreachable() }
-    let (result, knowledge) = engine.perform { content, now, nodes in
+    typealias Answer = (result: Result, knowledge: SharedMemoryState<Value>.Knowledge)
+    let answer = engine.perform {
+      content,
+      now,
+      nodes -> (Answer?, [SharedMemoryState<Value>.Announcement]) in
+      // A node that is cut off later gives its leases back.
+      let (known, isConnected) = state.withLock { ($0.known, $0.isConnected) }
+      guard isConnected else { return (nil, []) }
       let announcements = content.reconcile(known, nodes: nodes)
       let (result, others) = body(&content, now, nodes)
       return ((result, content.knowledge), announcements + others)
     }
+    while state.withLock({ $0.announcementCount > 0 }) { await Task.detached {}.value }
+    guard let (result, knowledge) = answer else { throw Unreachable() }
     state.withLock { state in
       if state.known.epoch.counter <= knowledge.epoch.counter {
         state.known.epoch = knowledge.epoch

@@ -100,6 +100,7 @@ struct SharedMemoryState<Value: Sendable>: Sendable {
         return .entry(entry, age: now - record.storedAt, version)
       }
       previous = entry
+      previous?.unchangedSince = record.token
     }
     if let lease = record.lease,
       lease.version.epoch != epoch.counter || lease.version.nonce != epoch.nonce
@@ -158,7 +159,7 @@ struct SharedMemoryState<Value: Sendable>: Sendable {
     var entries = entries.filter { $0.value.generation.map { $0.number == epoch.counter } ?? true }
     let overtaken = Set(
       entries.filter { key, entry in
-        entry.unchangedSince.map { hasChanged(key, entry.tags, since: $0) } ?? false
+        entry.unchangedSince.map { hasChanged(key, since: $0, for: entry) } ?? false
       }.keys
     )
     for key in overtaken {
@@ -177,10 +178,21 @@ struct SharedMemoryState<Value: Sendable>: Sendable {
     return (overtaken, announce(Array(entries.keys), by: node, keepsOwn: true))
   }
 
-  /// Returns whether a key can have changed since a token: one without an entry can have been removed.
-  private func hasChanged(_ key: String, _ tags: [CacheTag], since token: UInt64) -> Bool {
-    guard let record = records[key], record.entry != nil, record.epoch == epoch else { return true }
-    return record.token > token || record.outdatedBy > token || isRemoved(token + 1, tags)
+  /// Returns whether a key can have changed since a token, other than by the cache of a value: one without an entry can
+  /// have been removed.
+  private func hasChanged(
+    _ key: String,
+    since token: UInt64,
+    for value: CacheEntry<Value>
+  ) -> Bool {
+    guard let record = records[key], let entry = record.entry, record.epoch == epoch else {
+      return true
+    }
+    var token = token
+    if let id = entry.storeID, let later = value.storeID, id.isIncluded(in: later) {
+      token = max(token, record.token)
+    }
+    return record.token > token || record.outdatedBy > token || isRemoved(token + 1, value.tags)
   }
 
   mutating func release(

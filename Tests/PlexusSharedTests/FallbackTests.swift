@@ -66,6 +66,23 @@ struct `Fallbacks with a shared tier` {
     #expect(try await b.map.request("k") == "1")
   }
 
+  @Test(arguments: [false, true])
+  func `an update of a value that stood in for a failed fetch does not undo a refresh`(
+    hasValue: Bool
+  ) async throws {
+    let (a, b, c) = (makeNode(), makeNode(), makeNode())
+    _ = try await a.map.request("k")
+    if hasValue { _ = try await b.map.request("k") }
+    a.map.refresh("k")
+    try await a.map.flush()
+    origin.fail()
+    #expect(try await b.map.request("k") == "1")
+    b.map.update("k") { $0 += "!" }
+    try await b.map.flush()
+    origin.set("2")
+    #expect(try await c.map.request("k") == "2")
+  }
+
   @Test func `the policy judges the failure of another node`() async throws {
     let (a, b) = (makeNode(), makeNode { $0.usesCachedValue = { _ in false } })
     _ = try await a.map.request("k")

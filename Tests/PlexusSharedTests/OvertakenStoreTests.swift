@@ -137,6 +137,32 @@ struct `Stored values that another process overtakes` {
     try await expect("1 changed")
   }
 
+  @Test(arguments: [nil] + Change.allCases, [false, true])
+  func `are stored although only the reply to a store was lost, unless the key has changed since`(
+    change: Change?,
+    isUpdated: Bool
+  ) async throws {
+    let cacher = RefusingCacher(node.cacher, refusing: "values/k")
+    let map = MultiplexerMap(
+      id: "values",
+      cacher: cacher,
+      tagging: { [CacheTag($0)] },
+      onKeyFetch: { try origin.value($0) }
+    )
+    #expect(try await map.request("k") == "1")
+    cacher.losesReplies = true
+    map.store("mine", for: "k")
+    await #expect(throws: CacherError.self) { try await map.flush() }
+    cacher.losesReplies = false
+    #expect(try await other.map.request("k") == "mine")
+    if let change { try await make(change) }
+    if isUpdated { map.update("k") { $0 += "!" } }
+    try await map.flush()
+    let value = change != nil ? "2" : isUpdated ? "mine!" : "mine"
+    #expect(try await map.request("k") == value)
+    #expect(try await other.map.request("k") == value)
+  }
+
   @Test(arguments: Change.allCases)
   func `do not replace a change by an update of what could not be sent before it`(
     change: Change

@@ -73,6 +73,58 @@ struct `Tags of a shared tier` {
     #expect(try await a.map.request("a1") == "3")
   }
 
+  enum Change: CaseIterable {
+    case clearKey, clearTag, clearTagEverywhere, clearAll, refresh
+
+    func make(on node: SharedNode, _ repository: MuxRepository) async throws {
+      switch self {
+      case .clearKey: try await node.map.clear("a1")
+      case .clearTag: try await repository.clear(tags: ["a"], .shared)
+      case .clearTagEverywhere: try await repository.clear(tags: ["a"], .everywhere)
+      case .clearAll: try await repository.clearAll(.everywhere)
+      case .refresh:
+        node.map.refresh("a1")
+        try await node.map.flush()
+      }
+    }
+  }
+
+  @Test(arguments: Change.allCases)
+  func `a request after a change on another node joins no fetch from before it`(
+    change: Change
+  ) async throws {
+    b.gate.close()
+    async let before = b.map.request("a1")
+    await b.gate.arrivals(1)
+    try await change.make(on: a, repository)
+    async let after = b.map.request("a1")
+    while b.cacher.lookCount < 2 { await Task.detached {}.value }
+    b.gate.open()
+    #expect(try await [before, after] == ["1", "1"])
+    #expect(b.fetchCount == 2)
+  }
+
+  @Test(arguments: Change.allCases, [false, true])
+  func `an update is no answer to requests of a value that was changed on another node`(
+    change: Change,
+    isOptimistic: Bool
+  ) async throws {
+    #expect(try await b.map.request("a1") == "1")
+    origin.set("2")
+    try await change.make(on: a, repository)
+    b.cacher.delayCalls(by: .seconds(1))
+    async let value = b.map.request("a1")
+    await clock.sleepers(1)
+    if isOptimistic {
+      try await b.map.update("a1", optimistically: { $0 += "!" }, commit: {})
+    } else {
+      b.map.update("a1") { $0 += "!" }
+    }
+    b.cacher.delayCalls(by: .zero)
+    clock.advance(by: .seconds(1))
+    #expect(try await value == "2")
+  }
+
   @Test func `a value that was stored is removed by its tags, and no fallback`() async throws {
     a.map.store("mine", for: "a1")
     try await a.map.flush()

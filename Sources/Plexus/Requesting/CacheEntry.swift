@@ -42,9 +42,12 @@ public struct CacheEntry<Value: Sendable>: Sendable {
   ///
   /// Entries that are read have none.
   package var usableTime: Duration?
-  /// The state of the engine since which the key must not have changed, by ``CacheGeneration/marks``; `nil` if the entry is
-  /// stored in any case.
+  /// The state of the engine since which the key must not have changed, by ``CacheGeneration/marks``.
+  ///
+  /// With `nil`, the entry is stored in any case. An entry that is read as a fallback has the state in which it was stored.
   package var unchangedSince: UInt64?
+  /// The identity of the store, if the entry is stored in a shared cacher without a lease.
+  package var storeID: SharedCache.StoreID?
   /// Whether the value has changed at its origin since its fetch began, according to the cacher.
   package var isOutdated = false
   /// Whether one of its tags has been cleared since its fetch began, according to the cacher.

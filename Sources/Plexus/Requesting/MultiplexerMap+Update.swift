@@ -3,7 +3,8 @@ extension MultiplexerMap {
   ///
   /// The change takes precedence over a fetch of the key in flight, whose callers get the changed value. The next
   /// ``flush()`` writes it. The value keeps its age, its deadline and a pending refresh: a request that requires the
-  /// refresh is not answered with the changed value.
+  /// refresh is not answered with the changed value, and neither is one that waits because the value is stale and must not
+  /// be used (``CacheDirectives/requiresRevalidation``).
   ///
   /// While optimistic updates of the key are not committed, `body` also runs on the values that are left if some of them
   /// fail, so that the change stays without them. If one of them fails, the key is refreshed as well. While more than

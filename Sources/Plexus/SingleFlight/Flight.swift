@@ -144,6 +144,8 @@ extension Flight {
     @usableFromInline var startTime: Nanoseconds?
     /// Its start in the order of removals and refreshes, if there is a cacher.
     @usableFromInline var fetchStart = FetchStart()
+    /// The start of the value of the stored copy in the same order: of the look for it, or of its own fetch.
+    @usableFromInline var copyStart = FetchStart()
     /// The number of optimistic updates that had succeeded when it began.
     @usableFromInline var confirmationCount: UInt64 = 0
     /// The duration of the fetch, with all attempts so far.

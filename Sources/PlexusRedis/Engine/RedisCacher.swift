@@ -177,12 +177,14 @@ final class RedisCacher<Value: Codable & Sendable>: SharedCacher {
     guard let payload = RedisPayload<Value>(entry.payload) else { return nil }
     // For readers of the time: the age is that of the engine's clock.
     let now = Duration.seconds(Date().timeIntervalSince1970)
-    return CacheEntry(
+    var found = CacheEntry(
       value: payload.value,
       storedAt: now - entry.age,
       validator: payload.terms.validator,
       directives: payload.terms.directives
     )
+    found.unchangedSince = entry.version.token
+    return found
   }
 
   private func payload(_ entry: CacheEntry<Value>) throws -> [UInt8] {
@@ -408,7 +410,8 @@ final class RedisCacher<Value: Codable & Sendable>: SharedCacher {
           payload: payload,
           tags: entry.tags.map(\.name),
           lifetime: entry.usableTime,
-          unchangedSince: entry.unchangedSince
+          unchangedSince: entry.unchangedSince,
+          id: entry.storeID.map { "\(String($0.cache, radix: 36)) \($0.number)" }
         )
         let epoch = entry.generation?.number
         if payload.count > Self.largeSize {

@@ -318,6 +318,8 @@ final class Tier: Sendable {
     var lifetime: Duration?
     /// The token since which the key must not have changed; `nil` if the value is stored in any case.
     var unchangedSince: UInt64?
+    /// The name of the cache that stores the value, and the number of the value in it.
+    var id: String?
   }
 
   /// Stores values that did not come from a fetch; a fetch in progress stores nothing.
@@ -354,7 +356,7 @@ final class Tier: Sendable {
         }
         call.arguments += [
           .data(value.payload), retention(of: value.lifetime), .text(tags.numbers(of: value.tags)),
-          .text(value.unchangedSince.map { "\($0)" } ?? ""),
+          .text(value.unchangedSince.map { "\($0)" } ?? ""), .text(value.id ?? ""),
         ]
       }
       call.keys += tags.names.map { names.tag($0) }

@@ -283,7 +283,8 @@ enum TierScripts {
   ///
   /// ARGV: nonce, known epoch and token, the schemas whose keys the call has, the first of which is the node's, their
   /// number, the number of the epoch that is required or nothing, the number of keys, then the payload of each key, ms for
-  /// which the entry is kept, the numbers of its tags, and the token since which the key must not have changed, or nothing.
+  /// which the entry is kept, the numbers of its tags, the token since which the key must not have changed, or nothing, and the
+  /// name of the cache with the number of the value in it, or nothing.
   ///
   /// Leases that are held end: what their holders fetch is older than what is stored, and so are the entries of other
   /// schemas.
@@ -300,23 +301,33 @@ enum TierScripts {
       local tokens = {epoch}
       local width, keyCount = 2 * ARGV[5], tonumber(ARGV[7])
       local firstTag = 3 + width * keyCount
-      -- Whether a key can have changed since a token. One without an entry can have been removed.
-      local function hasChanged(entryKey, token, tags)
-        local e = run('HMGET', entryKey, 'e', 'v', 'o')
-        if e[1] ~= epoch or (number(e[2], latest) or largest) > token then return true end
+      -- Whether an entry comes from an earlier store by the same cache, or from the same one, whose reply was lost.
+      local function isOwn(id, other)
+        local cache, value = string.match(id or '', '^(%w+) (%d+)$')
+        local otherCache, otherValue = string.match(other, '^(%w+) (%d+)$')
+        return cache and cache == otherCache and tonumber(value) <= tonumber(otherValue)
+      end
+      -- Whether a key can have changed since a token, other than by its own cache. One without an entry can have been
+      -- removed.
+      local function hasChanged(entryKey, token, tags, id)
+        local e = run('HMGET', entryKey, 'e', 'v', 'o', 'i')
+        local version = number(e[2], latest)
+        if e[1] ~= epoch or not version then return true end
+        if isOwn(e[4], id) then token = math.max(token, version) end
+        if version > token then return true end
         if e[3] and (number(e[3], latest) or largest) > token then return true end
         for number in string.gmatch(tags, '%d+') do
           if (mark(KEYS[firstTag + number], epoch) or largest) > token then return true end
         end
         return false
       end
-      local function store(first, payload, span, tags)
+      local function store(first, payload, span, tags, id)
         local entryKey, leaseKey = KEYS[first], KEYS[first + 1]
         for number in string.gmatch(tags, '%d+') do use(KEYS[firstTag + number], epoch, span) end
         local token = nextToken()
         enroll(string.match(ARGV[4], '%S+'), time, span)
         redis.call('DEL', entryKey, leaseKey)
-        redis.call('HSET', entryKey, 'e', epoch, 'v', token, 't', time, 'd', payload)
+        redis.call('HSET', entryKey, 'e', epoch, 'v', token, 't', time, 'd', payload, 'i', id)
         redis.call('PEXPIRE', entryKey, span)
         -- As in a fill: this node has a copy, and has to hear of changes.
         redis.call('HGET', entryKey, 'v')
@@ -327,10 +338,10 @@ enum TierScripts {
         return token
       end
       for index = 0, keyCount - 1 do
-        local first, values = 4 + width * index, 8 + 4 * index
-        local tags, token = ARGV[values + 2], tonumber(ARGV[values + 3])
-        tokens[#tokens + 1] = token and hasChanged(KEYS[first], token, tags) and 0
-          or store(first, ARGV[values], ARGV[values + 1], tags)
+        local first, values = 4 + width * index, 8 + 5 * index
+        local tags, token, id = ARGV[values + 2], tonumber(ARGV[values + 3]), ARGV[values + 4]
+        tokens[#tokens + 1] = token and hasChanged(KEYS[first], token, tags, id) and 0
+          or store(first, ARGV[values], ARGV[values + 1], tags, id)
       end
       return tokens
       """

@@ -187,6 +187,46 @@ struct `Caches during an outage of a Redis server` {
     for node in [a, b] { try await node.close() }
   }
 
+  @Test(arguments: [false, true], [false, true])
+  func `updates over an outage of the server are kept if no other process has changed the key`(
+    isChanged: Bool,
+    isFetched: Bool
+  ) async throws {
+    let server = try RedisServer()
+    let proxy = try RedisProxy(server)
+    let other = try await CacheNode(server.address) { _ in "changed" }
+    // The space is there before the process begins.
+    #expect(try await other.map.request("other") == "changed")
+    let node = try await CacheNode(proxy.address) { _ in "0" }
+    if isFetched {
+      // Before, values are not kept in memory.
+      await Failover.poll { node.engine.status.lastAnsweredBeat != nil }
+      #expect(try await node.map.request("k") == "0")
+    } else {
+      node.map.store("0", for: "k")
+      try await node.map.flush()
+    }
+    for round in 1...9 {
+      if round == 4 {
+        proxy.refuse()
+        await node.engine.becomesIsolated()
+        if isChanged { try await other.map.clear("k") }
+      }
+      if round == 7 {
+        proxy.endRefusal()
+        await node.engine.becomesConnected()
+      }
+      #expect(node.map.update("k") { $0 = "\(round)" } == "\(round)")
+      if (4..<7).contains(round) {
+        await #expect(throws: CacherError.self) { try await node.map.flush() }
+      } else {
+        try await node.map.flush()
+      }
+    }
+    #expect(try await other.map.request("k") == (isChanged ? "changed" : "9"))
+    for node in [node, other] { try await node.close() }
+  }
+
   @Test func `the engine pays what it owes before it closes, or throws`() async throws {
     let server = try RedisServer()
     let origin = Guarded("1")
@@ -522,6 +562,43 @@ struct `Caches during an outage of a Redis server` {
     #expect(try await node.map.request("k") == "mine")
     try await node.close()
     try await other.close()
+  }
+
+  @Test(arguments: ["nothing", "clear", "store"])
+  func `a store that was executed without a reply is kept if no other process changes its key`(
+    change: String
+  ) async throws {
+    let server = try RedisServer()
+    let proxy = try RedisProxy(server)
+    let origin = Guarded("1")
+    let other = try await CacheNode(server.address) { _ in origin.withLock { $0 } }
+    let node = try await CacheNode(proxy.address) { _ in origin.withLock { $0 } }
+    // The script is loaded.
+    node.map.store("mine", for: "other")
+    try await node.map.flush()
+    #expect(try await node.map.request("k") == "1")
+    proxy.holdReplies()
+    node.map.store("mine", for: "k")
+    let flush = Task { try await node.map.flush() }
+    while try await other.map.request("k") != "mine" { await Task.detached {}.value }
+    proxy.refuse()
+    await #expect(throws: CacherError.self) { try await flush.value }
+    await node.engine.becomesIsolated()
+    origin.withLock { $0 = "2" }
+    switch change {
+    case "clear": try await other.map.clear("k")
+    case "store":
+      other.map.store("2", for: "k")
+      try await other.map.flush()
+    default: break
+    }
+    proxy.endRefusal()
+    await node.engine.becomesConnected()
+    try await node.map.flush()
+    let value = change == "nothing" ? "mine" : "2"
+    #expect(try await other.map.request("k") == value)
+    #expect(try await node.map.request("k") == value)
+    for node in [node, other] { try await node.close() }
   }
 
   @Test func `a value that is stored after a failed removal stays`() async throws {

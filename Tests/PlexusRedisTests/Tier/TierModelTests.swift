@@ -289,6 +289,52 @@ struct `A space of the shared tier` {
     }
   }
 
+  @Test
+  func `a store by the same cache is no change for its later ones, and for a repetition of it`()
+    async throws
+  {
+    let server = try RedisServer()
+    let (a, b) = (try await Node("a", on: server), try await Node("b", on: server))
+    let other = try await Node("c", on: server, schema: "2")
+    func store(_ id: String?, since token: UInt64? = 0) async throws -> Bool {
+      var value = Tier.Stored(key: "k", payload: [1], tags: ["x"])
+      (value.unchangedSince, value.id) = (token, id)
+      do {
+        try await a.tier.store([value])
+        return true
+      } catch let error as TierFailures where error.errors["k"] as? TierError == .changed {
+        return false
+      }
+    }
+    #expect(try await !store("one 2"))
+    #expect(try await store("one 2", since: nil))
+    for id in ["one 2", "one 2", "one 3", "one 10"] { #expect(try await store(id)) }
+    for id in ["one 9", "two 11", "one", "one x", "11", "", nil] {
+      #expect(try await !store(id))
+    }
+    let entry = a.tier.names.entry("k")
+    let changes: [() async throws -> Void] = [
+      { try await b.tier.store([("k", [9], ["x"])]) },
+      { try await b.tier.remove(["k"]) },
+      { try await b.tier.outdate(["k"]) },
+      { try await b.tier.remove(tags: ["x"]) },
+      { try await b.tier.removeAll() },
+      { try await other.tier.store([("k", [9], ["x"])]) },
+      { _ = try await b.tier.fill([9], under: b.lease("k")) },
+      // Damage, and an entry of an earlier version of the library.
+      { try RedisShell.perform(["HSET \(entry) v x"], on: server) },
+      { try RedisShell.perform(["HSET \(entry) i 'one  10'"], on: server) },
+      { try RedisShell.perform(["HDEL \(entry) i"], on: server) },
+    ]
+    for (index, change) in changes.enumerated() {
+      #expect(try await store("one 10", since: nil))
+      #expect(try await store("one 11"))
+      if index == 6 { try await a.tier.outdate(["k"]) }
+      try await change()
+      #expect(try await !store("one 12"), "\(index)")
+    }
+  }
+
   @Test func `only a valid entry is read without a script`() async throws {
     let server = try RedisServer()
     let (a, b) = (try await Node("a", on: server), try await Node("b", on: server))

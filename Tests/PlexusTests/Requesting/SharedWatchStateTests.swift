@@ -7,7 +7,7 @@ import Testing
 @Suite(.fewAtOnce)
 struct `The watch of a key in a shared tier` {
   private let clock = ManualClock()
-  private let watch = SharedWatch("k", generation: 0)
+  private let watch = SharedWatch("k", of: Flight(), generation: 0)
 
   @Test func `a change between a look and the wait for it ends the wait`() async {
     watch.begin()

@@ -40,6 +40,25 @@ import Testing
     #expect(cache.cachedValue == 1)
   }
 
+  @Test func `is no answer to callers that wait because the value must not be used`()
+    async throws
+  {
+    let (gate, origin) = (Gate(), Tally())
+    let cache = Multiplexer<Int>(clock: clock) { _ in
+      let value = origin.increment()
+      if value > 1 { try await gate.wait() }
+      let directives = CacheDirectives(timeToLive: .seconds(1), requiresRevalidation: true)
+      return .value(value, directives: directives)
+    }
+    _ = try await cache.request()
+    clock.advance(by: .seconds(1))
+    let caller = begin { try await cache.response() }
+    await gate.arrivals(1)
+    #expect(cache.update { $0 += 10 } == 11)
+    gate.open()
+    #expect(try await caller.value.value == 2)
+  }
+
   @Test(arguments: CacheKind.allCases)
   func `wins over a fetch in flight, whose callers get it`(kind: CacheKind) async throws {
     let gate = Gate()
@@ -53,6 +72,7 @@ import Testing
     let response = try await caller.value
     #expect(response.value == 6)
     #expect(response.age == .seconds(60))
+    #expect(response.isStale)
     gate.open()
     // The age of the value is unchanged: the next request fetches.
     #expect(try await cache.request() == 2)

@@ -115,7 +115,7 @@ extension KeyedCache {
       guard shard.endEdit(of: key, hash: hash, version, &transaction.effects),
         let index = shard.keys.index(of: key, hash: hash)
       else { return false }
-      let next = detachFlights(index, changingTo: edit.value, &shard, &transaction.effects)
+      let next = detachFlights(index, changingTo: edit.value, &shard, &transaction)
       arrival.index = index
       shard.put(edit.value, &arrival, &transaction)
       if edit.draft != nil || shard.hasEdits {
@@ -134,24 +134,26 @@ extension KeyedCache {
     }
   }
 
-  /// Detaches the flights of an entry whose value is changed, and answers the callers that do not require a refresh.
+  /// Detaches the flights of an entry whose value is changed, and answers the callers that do not require a newer one.
   ///
-  /// The changed value is as old as before: it does not satisfy a refresh. Callers that require one get the outcome of
-  /// the running flight, which is stored nowhere, or wait for the queued one.
+  /// The changed value is as old as before: it does not satisfy a refresh, and is no answer if the value was none. Callers
+  /// that require a newer one get the outcome of the running flight, which is stored nowhere, or wait for the queued one.
   ///
   /// - Returns: The flight that begins now.
   func detachFlights(
     _ index: Int,
     changingTo value: Value,
     _ shard: inout Shard<Key, Value>,
-    _ effects: inout CacheEffects
+    _ transaction: inout Transaction
   ) -> Flight? {
     let state = shard[index].state
     guard let running = state.running else { return nil }
-    if !state.servesRefresh {
-      answer([running], with: value, storedAt: state.storedAt, &effects)
+    let isStale = state.isExpired(at: transaction.now)
+    if !state.servesRefresh, !(isStale && state.forbidsStale) {
+      let storedAt = state.storedAt
+      answer([running], with: value, storedAt: storedAt, isStale: isStale, &transaction.effects)
     } else if policy.whenUnobserved == .cancel, running.callerCount == 0 {
-      effects.cancel(running)
+      transaction.effects.cancel(running)
     }
     if let queued = state.queued { return isQueuedFlightLeft(index, shard) ? nil : queued }
     // Live subscriptions still need the value that the refresh asks for.

@@ -51,11 +51,13 @@ extension KeyedCache {
     _ flights: [Flight],
     with value: Value,
     storedAt: Nanoseconds,
+    isStale: Bool = false,
     _ effects: inout CacheEffects
   ) {
     let outcome = ValueOutcome(value)
     outcome.source = .memory
     outcome.storedAt = storedAt
+    outcome.isStale = isStale
     for flight in flights {
       if let predecessor = flight.settle() { effects.release(object: predecessor) }
       effects.answer(flight, with: outcome)

@@ -75,7 +75,7 @@ extension KeyedCache {
       cost: stack?.base?.cost ?? cost(of: outcome),
       name: isStored ? storage?.name(of: key(of: flight)) : nil
     )
-    arrival.start = flight.attempt.fetchStart
+    arrival.start = outcome.isNew ? flight.attempt.fetchStart : flight.attempt.copyStart
     return arrival
   }
 

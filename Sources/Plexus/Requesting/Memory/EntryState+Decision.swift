@@ -65,6 +65,9 @@ extension EntryState {
     details.terms.allowsFallback(grounds, until: ownDeadline, at: now)
   }
 
+  /// Whether the value is no answer once it is stale.
+  var forbidsStale: Bool { details.terms.forbidsStale }
+
   /// Whether the value has to be revalidated before it is used.
   @usableFromInline var isDistrusted: Bool { deadline == .min }
 }

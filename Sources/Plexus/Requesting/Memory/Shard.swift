@@ -291,7 +291,7 @@ struct Shard<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     // A change of a value that another process can have changed before.
     let isContested =
       arrival.start == nil
-      && (self[index].state.isDistrusted
+      && (start.isContested || self[index].state.isDistrusted
         || extras.pendingWrites?.isContested(
           keys.entries[index].key,
           hash: keys.entries[index].hash,

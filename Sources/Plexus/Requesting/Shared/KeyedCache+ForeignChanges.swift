@@ -10,7 +10,8 @@ extension KeyedCache {
     guard let shared else { return }
     switch change {
     case .changed(let names):
-      for (key, hash) in shared.note(changesOf: names) { distrust(key, hash: hash) }
+      let (keys, waiting) = shared.note(changesOf: names)
+      for (key, hash) in keys { distrust(key, hash: hash, keeping: waiting) }
     case .tagged(let tags):
       let keys = keys(of: tags)
       var names = Set(keys.compactMap { storage?.name(of: $0.key) })
@@ -19,8 +20,8 @@ extension KeyedCache {
       where !names.contains(name) && tagging.map({ !tags.isDisjoint(with: $0(key)) }) ?? false {
         names.insert(name)
       }
-      _ = shared.note(changesOf: names)
-      for (key, hash) in keys { distrust(key, hash: hash) }
+      let (_, waiting) = shared.note(changesOf: names)
+      for (key, hash) in keys { distrust(key, hash: hash, keeping: waiting) }
     case .everything:
       contestAll()
       if shared.trust.generation == shared.seenGeneration { distrustAll() } else { _ = isTrusted() }
@@ -39,12 +40,28 @@ extension KeyedCache {
   }
 
   /// Marks the value of a key: it is used again once it has been looked up, and written if its key has not changed.
-  func distrust(_ key: Key, hash: UInt64) {
+  ///
+  /// Its flights are detached: a request that begins after the change would get the result of a look or fetch from before
+  /// it. A flight whose look has not begun stays.
+  ///
+  /// - Parameters:
+  ///   - key: The key.
+  ///   - hash: Its hash.
+  ///   - waiting: The flights that look again because of the change.
+  func distrust(_ key: Key, hash: UInt64, keeping waiting: Set<ObjectIdentifier> = []) {
     let name = storage?.name(of: key)
-    let live = shards.withLock(hash: hash) { shard -> LiveFetching<Key, Value>? in
+    let live = change(hash, at: .min) { shard, transaction -> LiveFetching<Key, Value>? in
       shard.extras?.pendingWrites?.contest(key, hash: hash, name: name)
-      markValue(of: key, hash: hash, in: &shard)
-      return shard.live(key, hash)
+      let live = shard.live(key, hash)
+      guard let index = shard.keys.index(of: key, hash: hash) else { return live }
+      let state = shard[index].state
+      let isLooking = state.running.map { !waiting.contains(ObjectIdentifier($0)) } ?? false
+      if state.isFetching, isLooking {
+        distrust(index, &shard, &transaction.effects)
+      } else {
+        markValue(of: key, hash: hash, in: &shard)
+      }
+      return live
     }
     live?.confirm()
   }

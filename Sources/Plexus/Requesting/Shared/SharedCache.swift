@@ -156,6 +156,27 @@ public enum SharedCache: Sendable {
     package init() {}
   }
 
+  /// The identity of a store of a value by a cache.
+  ///
+  /// An engine keeps it with the entry: neither an earlier store by the same cache nor the same one, which is repeated because
+  /// its reply was lost, is a change since ``CacheEntry/unchangedSince``.
+  package struct StoreID: Hashable, Sendable {
+    /// The cache.
+    package var cache: UInt64
+    /// The number of the value, which is higher for each later one of the same key in the same cache.
+    package var number: UInt64
+
+    package init(cache: UInt64, number: UInt64) {
+      self.cache = cache
+      self.number = number
+    }
+
+    /// Whether the store is the same as another one, or precedes it.
+    package func isIncluded(in other: Self) -> Bool {
+      cache == other.cache && number <= other.number
+    }
+  }
+
   /// The entries that are removed from a ``SharedCacher``.
   public enum Removal: Hashable, Sendable {
     /// The entries of some keys.

@@ -297,12 +297,12 @@ extension SharedFetching {
       if let old = item.wish.newerThan, version <= old { return .isAlone }
       return step(entry, age: age, version, for: item)
     case .granted(let lease, let previous):
-      let copy = previous.flatMap { fallback($0, item.name) }
+      let copy = previous.flatMap { fallback($0, for: item) }
       item.flight.plan.previous = copy
       take(copy, for: item.flight)
       return .fetches(lease)
     case .busy(let version, let previous, let limit):
-      take(previous.flatMap { fallback($0, item.name) }, for: item.flight)
+      take(previous.flatMap { fallback($0, for: item) }, for: item.flight)
       return .waits(for: version, atMost: limit)
     case .failedElsewhere(let failure):
       return .fails(failure)
@@ -334,11 +334,12 @@ extension SharedFetching {
     // The result of a fetch that was waited for is the answer, however short its time is.
     let isAwaited = item.wish.awaited.map { version >= $0 } ?? false
     guard isAwaited || isAnswer(copy, for: flight) else {
+      flight.attempt.copyStart = storage.fetchStart(since: version.token)
       flight.note(readCopy: copy)
       return .looksAgain(newerThan: version)
     }
     copy.kind = .restored
-    flight.attempt.fetchStart = storage.fetchStart(of: version)
+    flight.attempt.copyStart = storage.fetchStart(since: version.token)
     shared.note(version, of: name)
     return .answers(copy)
   }
@@ -356,10 +357,12 @@ extension SharedFetching {
   }
 
   /// Returns a copy of an entry that serves as a fallback only; `nil` if callers were given a newer value.
-  private func fallback(_ entry: CacheEntry<Value>, _ name: String) -> ValueOutcome<Value>? {
+  private func fallback(_ entry: CacheEntry<Value>, for item: Item) -> ValueOutcome<Value>? {
     let copy = cache.restored(entry, age: cache.age(of: entry))
     copy.isOutdated = true
-    let isBehind = shared.withDebts { $0.isBehind(name, storedAt: copy.storedAt) }
+    item.flight.attempt.copyStart = storage.fetchStart(since: entry.unchangedSince ?? 0)
+    item.flight.attempt.copyStart.isContested = true
+    let isBehind = shared.withDebts { $0.isBehind(item.name, storedAt: copy.storedAt) }
     return isBehind ? nil : copy
   }
 
@@ -396,7 +399,7 @@ extension SharedFetching {
       case .entry(let entry, let age, let version):
         copy = confirmed(entry, age: age, version, for: item)
       case .missing(let previous), .busy(_, let previous, _), .granted(_, let previous):
-        copy = previous.flatMap { fallback($0, item.name) }
+        copy = previous.flatMap { fallback($0, for: item) }
       case .failedElsewhere: copy = nil
       // Without an answer, the entry is the one that the engine had during the wait.
       case nil: continue
@@ -417,6 +420,7 @@ extension SharedFetching {
     let verdict = cache.judge(entry, of: cache.key(of: flight), hash: flight.hash, name: name)
     guard verdict != .cleared else { return nil }
     let copy = cache.restored(entry, age: age)
+    flight.attempt.copyStart = storage.fetchStart(since: version.token)
     return shared.withDebts { $0.isBehind(name, storedAt: copy.storedAt) } ? nil : copy
   }
 }

@@ -18,6 +18,8 @@ final class SharedLayer<Key: Hashable & Sendable, Value: Sendable>: Sendable {
 
   let cacher: any SharedCacher<Value>
   let trust: NearTrust
+  /// The identity of the cache among all caches of all processes.
+  let id = UInt64.random(in: .min ... .max)
   private let state = Locked(State())
   @usableFromInline let seenTrust: SeenTrust
   private let seenSilence = Atomic<Nanoseconds>(.min)
@@ -50,7 +52,7 @@ final class SharedLayer<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   ///
   /// - Returns: Its watch, and whether there are so many keys that keys without a value should be removed.
   func watch(_ flight: Flight, name: String, key: Key) -> (SharedWatch, isCrowded: Bool) {
-    let watch = SharedWatch(name, generation: trust.generation)
+    let watch = SharedWatch(name, of: flight, generation: trust.generation)
     let (known, isCrowded) = state.withLock { state -> (SharedWatch?, Bool) in
       if let known = state.watchesOfFlights[ObjectIdentifier(flight)] { return (known, false) }
       if state.keys[name] == nil { state.keys[name] = ((key, flight.hash), nil) }
@@ -110,13 +112,14 @@ final class SharedLayer<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   /// Informs the watches of changed entries.
   ///
   /// - Parameter names: The names of the keys.
-  /// - Returns: The keys that were looked up or stored.
-  func note(changesOf names: Set<String>) -> [HashedKey] {
+  /// - Returns: The keys that were looked up or stored, and the flights that have waited for a change.
+  func note(changesOf names: Set<String>) -> (keys: [HashedKey], waiting: Set<ObjectIdentifier>) {
     let (keys, watches) = state.withLock { state in
       (names.compactMap { state.keys[$0]?.key }, names.flatMap { state.watches[$0] ?? [] })
     }
-    resume(watches.map { $0.noteChange() })
-    return keys
+    let noted = watches.map { (flight: $0.flight, waiting: $0.noteChange()) }
+    resume(noted.map(\.waiting))
+    return (keys, Set(noted.filter { $0.waiting != nil }.map(\.flight)))
   }
 
   /// Informs all watches that any entry can have changed.

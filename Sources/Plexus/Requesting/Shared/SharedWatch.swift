@@ -13,12 +13,14 @@ final class SharedWatch: Sendable {
   }
 
   let name: String
+  let flight: ObjectIdentifier
   /// The number of ends of the trust before the first look.
   let generation: UInt64
   private let state = Locked(State())
 
-  init(_ name: String, generation: UInt64) {
+  init(_ name: String, of flight: Flight, generation: UInt64) {
     self.name = name
+    self.flight = ObjectIdentifier(flight)
     self.generation = generation
   }
 

@@ -2,8 +2,8 @@
 ///
 /// A value that was stored here before another process changed its key must not replace that change. A value is contested
 /// if such a change was announced since it was stored, if announcements can have been lost, or if it could not be sent. It
-/// is then written only if the engine finds that nothing has changed; otherwise all processes fetch the key again. A value
-/// that is not contested is newer than every change that was announced.
+/// is then written only if the engine finds that nothing has changed, except by this cache; otherwise all processes fetch the
+/// key again. A value that is not contested is newer than every change that was announced.
 extension StorageSynchronization {
   /// The results of some writes.
   struct Results: Sendable {
@@ -25,11 +25,16 @@ extension StorageSynchronization {
     in shared: SharedLayer<Key, Value>
   ) async -> Results {
     var results = Results()
-    for item in items where item.note.isContested || shared.knows(item.name) {
-      let marks = entries[item.name]?.generation?.marks ?? 0
-      entries[item.name]?.unchangedSince = marks > 0 ? marks : nil
-      // The engine cannot compare.
-      if item.note.isContested, marks == 0 { results.overtaken.insert(item.name) }
+    // An engine that counts no changes cannot compare.
+    let compares = (storage.generation?.marks ?? 0) > 0
+    for item in items {
+      entries[item.name]?.storeID = .init(cache: shared.id, number: item.note.revision)
+      guard item.note.isContested || shared.knows(item.name) else { continue }
+      if compares {
+        entries[item.name]?.unchangedSince = item.entry.generation?.marks ?? 0
+      } else if item.note.isContested {
+        results.overtaken.insert(item.name)
+      }
     }
     for name in results.overtaken { entries[name] = nil }
     cache.watchStored(items.map { ($0.name, $0.key) })
@@ -37,7 +42,12 @@ extension StorageSynchronization {
     var others: [String: CacheEntry<Value>] = [:]
     for item in items where results.failures[item.name] is SharedCache.Overtaken {
       results.failures[item.name] = nil
-      if isContested(item) {
+      guard let note = note(of: item) else {
+        // There is a newer value, which is written in its turn, or none.
+        entries[item.name] = nil
+        continue
+      }
+      if note.isContested {
         results.overtaken.insert(item.name)
       } else {
         // The change was announced before the value was stored, or it was made before this process knew of the key.

@@ -39,9 +39,9 @@ extension KeyedCache {
     let batch = scope as? BulkFlight
     let reading = flights.filter(\.plan.readsFirst)
     let start = fetchStart
-    for flight in reading { flight.attempt.fetchStart = start }
+    for flight in reading { flight.attempt.copyStart = start }
     let departure = BulkDeparture(flights.filter { !$0.plan.readsFirst })
-    let depart: @concurrent @Sendable () async -> Void = { [self] in
+    let depart: @concurrent @Sendable (Bool) async -> Void = { [self] isLate in
       let (known, followers) = departure.takeKnown()
       var launched = followers
       var remaining: [Flight] = []
@@ -53,7 +53,8 @@ extension KeyedCache {
         }
       }
       launch(launched)
-      if !remaining.isEmpty { await self.fetch(remaining, in: batch, by: fetch) }
+      let part = isLate ? batch.map { BulkFlight(remaining, partOf: $0) } : batch
+      if !remaining.isEmpty { await self.fetch(remaining, in: part, by: fetch) }
     }
     let early = OneShot<Task<Void, Never>>()
     // A flight of one key has nothing to begin before its copy is known.
@@ -61,7 +62,7 @@ extension KeyedCache {
       flights.count == 1
       ? nil
       : clock.timer(BulkDeparture.patience) {
-        if departure.beginEarly() { early.set(scope.start(depart)) }
+        if departure.beginEarly() { early.set(scope.start { await depart(false) }) }
       }
     await readCopies(for: reading) { flight, copy in
       if let copy, flight.isNeeded, isAnswer(copy, for: flight) {
@@ -75,7 +76,7 @@ extension KeyedCache {
     }
     timer?.cancel()
     let hasBegun = departure.hasBegunEarly()
-    await depart()
+    await depart(hasBegun)
     if hasBegun { await early.value().value }
   }
 
@@ -153,12 +154,12 @@ extension KeyedCache {
     from storage: StoredLayer<Key, Value>
   ) async -> [(Flight, Outcome?)] {
     var copies: [(Flight, Outcome?)] = []
-    var wanted: [String: (flight: Flight, outdatedUntil: Duration?)] = [:]
+    var wanted: [String: [(flight: Flight, outdatedUntil: Duration?)]] = [:]
     for flight in flights {
       let (name, known) = lookUp(flight, in: storage)
       switch known {
       case .known(let copy): copies.append((flight, copy))
-      case .elsewhere(let outdatedUntil): wanted[name] = (flight, outdatedUntil)
+      case .elsewhere(let outdatedUntil): wanted[name, default: []].append((flight, outdatedUntil))
       }
     }
     guard !wanted.isEmpty else { return copies }
@@ -166,11 +167,13 @@ extension KeyedCache {
     let entries = await read(Array(names), for: flights[0], from: storage) {
       try await reader.entries(forKeys: names)
     }
-    for (name, (flight, outdatedUntil)) in wanted {
-      let copy = entries[name].flatMap { entry in
-        restored(entry, for: flight, name, outdatedUntil: outdatedUntil)
+    for (name, flights) in wanted {
+      for (flight, outdatedUntil) in flights {
+        let copy = entries[name].flatMap { entry in
+          restored(entry, for: flight, name, outdatedUntil: outdatedUntil)
+        }
+        copies.append((flight, copy))
       }
-      copies.append((flight, copy))
     }
     return copies
   }
@@ -187,7 +190,8 @@ extension KeyedCache {
     let name = storage.name(of: key(of: flight))
     let found = shards.withLock(hash: flight.hash) { $0.extras?.pendingWrites?.lookUp(name) }
     switch found {
-    case .departing(let copy, let isOutdated):
+    case .departing(let copy, let isOutdated, let start):
+      flight.attempt.copyStart = start
       return (name, .known(restored(copy, isOutdated: isOutdated)))
     case .removed, nil: return (name, .known(nil))
     case .elsewhere(let outdatedUntil): return (name, .elsewhere(outdatedUntil: outdatedUntil))
@@ -239,6 +243,7 @@ extension KeyedCache {
     guard verdict != .cleared else { return nil }
     let copy = restored(entry, outdatedUntil: outdatedUntil)
     if verdict == .outdated { copy.isOutdated = true }
+    if copy.isOutdated { flight.attempt.copyStart = flight.attempt.copyStart.beforeAllMarks }
     return copy
   }
 

@@ -27,8 +27,8 @@ struct PendingWrites<Key: Hashable & Sendable, Value: Sendable>: Sendable {
 
   /// The result of a look-up that needs no call of the cacher.
   enum Lookup: Sendable {
-    /// The copy waits to be written, and can be outdated.
-    case departing(ValueOutcome<Value>, isOutdated: Bool)
+    /// The copy waits to be written, and can be outdated; it is as old as the start of its fetch.
+    case departing(ValueOutcome<Value>, isOutdated: Bool, start: FetchStart)
     /// The copy must not be used, usually because it has to be removed.
     case removed
     /// The copy can be in the cacher; it is outdated if it was stored at this time or before.
@@ -102,7 +102,7 @@ struct PendingWrites<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   func lookUp(_ name: String) -> Lookup {
     if let departure = departures[name] {
       let isOutdated = isOutdated(name, revision: departure.note.revision)
-      return .departing(departure.copy, isOutdated: isOutdated)
+      return .departing(departure.copy, isOutdated: isOutdated, start: departure.note.start)
     }
     if readBlocks > 0 || isToBeRemoved(name) { return .removed }
     return .elsewhere(outdatedUntil: mark(of: name)?.time)

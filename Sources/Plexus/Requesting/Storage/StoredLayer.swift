@@ -144,11 +144,11 @@ final class StoredLayer<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     FetchStart(generation: generation, order: ledger.marks.withLock { $0.lastOrder })
   }
 
-  /// Returns the start of a value that the shared tier has with a version: it changes with the entry.
-  func fetchStart(of version: SharedCache.Version) -> FetchStart {
+  /// Returns the start of a value that the shared tier has with the token of a version: it changes with the entry.
+  func fetchStart(since token: UInt64) -> FetchStart {
     var start = fetchStart
     let marks = start.generation?.marks ?? 0
-    start.generation?.marks = min(marks, version.token)
+    start.generation?.marks = min(marks, token)
     return start
   }
 

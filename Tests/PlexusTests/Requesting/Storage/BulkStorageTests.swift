@@ -77,6 +77,111 @@ import Testing
     #expect(try values.mapValues { try $0.get() } == [1: 10, 2: 20, 3: 30])
     #expect(map.statistics.cacherErrors == 3)
   }
+
+  /// A fetch of two keys, whose first part begins before the copy of the second key has been read.
+  private struct Split {
+    static let tagging: @Sendable (Int) -> [CacheTag] = { _ in ["all"] }
+
+    let map: MultiplexerMap<Int, Int>
+    let all: Task<[Int: Result<Int, any Error>], Never>
+    private let slow: Gate
+    private let gate: Gate
+    private let fetches: RecordedChannel<[Int]>
+
+    init(_ cacher: ControlledCacher<Int>, _ clock: ManualClock) async {
+      let (slow, gate, fetches) = (Gate(), Gate(), RecordedChannel<[Int]>())
+      (self.slow, self.gate, self.fetches) = (slow, gate, fetches)
+      cacher.onCall { if $0.operation == .read, $0.keys == ["2"] { await waitUnmoved(slow) } }
+      var policy = CachePolicy.readingFirst()
+      (policy.storageTimeout, policy.timeToLive) = (.seconds(1_000), .seconds(1_000))
+      let map = MultiplexerMap<Int, Int>.bulk(
+        policy: policy,
+        cacher: cacher,
+        tagging: Self.tagging,
+        clock: clock
+      ) { keys in
+        fetches.send(keys.sorted())
+        if keys.contains(1) { try await gate.wait() }
+        return Dictionary(uniqueKeysWithValues: keys.map { ($0, 10 * $0) })
+      }
+      self.map = map
+      all = Task { await map.request([1, 2]) }
+      await slow.arrivals(1)
+      while cacher.count(of: .read) < 2 { await Task.detached {}.value }
+      // The time limits of the reads that continue, and the time for which the fetch waits for them.
+      await clock.sleepers(2)
+      clock.advance(by: .seconds(1))
+      await gate.arrivals(1)
+    }
+
+    /// Lets the second part begin, and then the first one end.
+    func end() async throws {
+      slow.open()
+      #expect(await fetches.recorder.first(2) == [[1], [2]])
+      gate.open()
+      #expect(try await all.value.mapValues { try $0.get() } == [1: 10, 2: 20])
+    }
+  }
+
+  @Test func `that are slow leave the values of an earlier part of the fetch their age`()
+    async throws
+  {
+    let split = await Split(cacher, clock)
+    clock.advance(by: .seconds(90))
+    try await split.end()
+    #expect(try await split.map.response(1).age == .seconds(90))
+    #expect(try await split.map.response(2).age == .zero)
+  }
+
+  @Test func `that are slow bring back no value that was cleared since its part has begun`()
+    async throws
+  {
+    let split = await Split(cacher, clock)
+    let other = MultiplexerMap<Int, Int>(
+      cacher: cacher,
+      tagging: Split.tagging,
+      clock: clock,
+      onKeyFetch: { $0 }
+    )
+    try await other.clear(tags: ["all"])
+    try await split.end()
+    try await split.map.flush()
+    #expect(cacher.entries["1"] == nil)
+    #expect(cacher.entries["2"]?.value == 20)
+  }
+
+  @Test(arguments: [CachePolicy.CacherRead.beforeFetch, .afterConnectivityError])
+  func `are read for each fetch of a key, also if a clear has detached one of their batch`(
+    read: CachePolicy.CacherRead
+  ) async throws {
+    var policy = policy
+    policy.cacherRead = read
+    policy.usesCachedValue = { _ in true }
+    let fails = read == .afterConnectivityError
+    let map = MultiplexerMap<Int, Int>.bulk(
+      policy: policy,
+      cacher: BatchReader(),
+      clock: clock,
+      window: .seconds(1)
+    ) { keys in
+      if fails { throw Broken() }
+      return Dictionary(uniqueKeysWithValues: keys.map { ($0, 10 * $0) })
+    }
+    let first = begin { try await map.request(1) }
+    await clock.sleepers(1)
+    try await map.clear(1)
+    let second = begin { try await map.request(1) }
+    await everybodyHasBegun()
+    clock.advance(by: .seconds(1))
+    for caller in [first, second] {
+      let result = await caller.result
+      if fails {
+        #expect(throws: Broken.self) { try result.get() }
+      } else {
+        #expect(try result.get() == 10)
+      }
+    }
+  }
 }
 
 /// A cacher that has one entry and reads several with one call.

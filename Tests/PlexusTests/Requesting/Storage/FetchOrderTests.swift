@@ -68,6 +68,67 @@ struct `A copy of a value whose fetch began before a command of another cache` {
     #expect(try await first.request(1) == 2)
   }
 
+  @Test(arguments: Command.allCases, [CachePolicy.CacherRead.beforeFetch, .afterConnectivityError])
+  func `is no answer after an update of it that found it on its way to the cacher`(
+    command: Command,
+    read: CachePolicy.CacherRead
+  ) async throws {
+    let isDown = Guarded(false)
+    let first = map { _ in 2 }
+    let second = fallingBack(read) { _ in
+      if isDown.withLock({ $0 }) { throw Broken() }
+      return 1
+    }
+    _ = try await second.request(1)
+    let gate = cacher.hold(.store)
+    second.clearMemory()
+    await gate.arrivals(1)
+    try await command.run(first)
+    isDown.withLock { $0 = true }
+    #expect(try await second.request(1) == 1)
+    second.update(1) { $0 = 10 }
+    cacher.release()
+    gate.open()
+    try await second.flush()
+    #expect(try await first.request(1) == 2)
+  }
+
+  @Test(
+    arguments: [Command.refreshTags, .refreshKey, .refreshAll],
+    [CachePolicy.CacherRead.beforeFetch, .afterConnectivityError]
+  )
+  func `is no answer after an update of it that stood in for a failed fetch`(
+    command: Command,
+    read: CachePolicy.CacherRead
+  ) async throws {
+    for isOwn in [false, true] {
+      cacher.entries["1"] = CacheEntry(1, age: .seconds(10))
+      let first = map { _ in 2 }
+      let second = fallingBack(read) { _ in throw Broken() }
+      try await command.run(isOwn ? second : first)
+      #expect(try await second.request(1) == 1)
+      second.update(1) { $0 = 10 }
+      try await second.flush()
+      #expect(try await first.request(1) == 2)
+    }
+  }
+
+  /// A map that uses stored copies after every error.
+  private func fallingBack(
+    _ read: CachePolicy.CacherRead,
+    fetch: @escaping @concurrent @Sendable (Int) async throws -> Int
+  ) -> MultiplexerMap<Int, Int> {
+    var policy = CachePolicy(cacherRead: read)
+    policy.usesCachedValue = { _ in true }
+    return MultiplexerMap(
+      policy: policy,
+      cacher: cacher,
+      tagging: { _ in ["all"] },
+      clock: clock,
+      onKeyFetch: fetch
+    )
+  }
+
   @Test func `is an answer if only another namespace was refreshed or cleared`() async throws {
     let other = MultiplexerMap<Int, Int>(
       id: "other",

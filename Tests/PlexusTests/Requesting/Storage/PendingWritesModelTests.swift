@@ -305,7 +305,7 @@ private struct World: ModelWorld {
       "another value leaves than believed"
     )
     switch pendingWrites.lookUp(name) {
-    case .departing(let copy, let isOutdated):
+    case .departing(let copy, let isOutdated, _):
       expect(copy.value == departed, "a value was found that is not on its way")
       expect(copy.value > clearedUpTo, "a cleared value was found on its way")
       expect(isOutdated == (copy.value <= outdatedUpTo), "a refresh was forgotten, or made up")
