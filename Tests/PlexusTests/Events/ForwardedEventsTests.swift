@@ -121,6 +121,48 @@ import Testing
     withExtendedLifetime((token, owner)) {}
   }
 
+  @Test func `gives its handlers all retained events, also if its limit has no room for them`()
+    async
+  {
+    let (bus, log) = (EventBus(), Log<Int>())
+    for number in 1...3 { bus.post(Notice(number, .clearImmediately)) }
+    let token = Notices(bus: bus).observe(bufferingPolicy: .bufferingOldest(1)) {
+      (notice: Notice) in log.append(notice.number)
+    }
+    #expect(await log.first(3) == [1, 2, 3])
+    await bus.settle()
+    #expect(bus.pendingNumbers() == [])
+    token.cancel()
+  }
+
+  /// A broadcaster that has one subscription to give.
+  struct Held: Broadcaster {
+    let subscription: Subscription<Notice>
+    var subscriberCount: Int { 1 }
+
+    func subscription(bufferingPolicy: BufferingPolicy<Notice>) -> Subscription<Notice> {
+      subscription
+    }
+  }
+
+  @MainActor
+  @Test func `retains nothing instead of an event that was read from it before`() async {
+    let (bus, log) = (EventBus(), Log<Int>())
+    for number in 1...2 { bus.post(Notice(number, .clearImmediately)) }
+    let subscription = bus.subscription(to: Notice.self)
+    var iterator = subscription.makeAsyncIterator()
+    #expect(await iterator.next()?.number == 1)
+    bus.post(Notice(3))
+    var owner: Parcel? = Parcel(0)
+    if let owner {
+      Held(subscription: subscription).observe(as: owner) { _, notice in log.append(notice.number) }
+    }
+    owner = nil
+    await bus.settle()
+    #expect(bus.pendingNumbers() == [])
+    withExtendedLifetime(owner) {}
+  }
+
   @Test(arguments: [Policy.unbounded, .newest(2), .newest(100), .oldest(2)])
   func `gives its handlers what was posted while it subscribed`(policy: Policy) async {
     for isAsync in [false, true] {

@@ -60,7 +60,7 @@ final class BroadcastHub<Element: Sendable>: HubBase, @unchecked Sendable {
     with recipe: Handler.Recipe,
     of host: (any Handler.Source)?,
     _ effects: inout HubEffects,
-    replaying replay: (_ unread: [AnyBox]) -> [AnyBox]
+    replaying replay: (_ unread: [AnyBox], _ sequence: Int) -> [AnyBox]
   ) -> Handler.Added {
     let subscriber = subscriber(reader)
     return state.withLock { state in
@@ -68,7 +68,7 @@ final class BroadcastHub<Element: Sendable>: HubBase, @unchecked Sendable {
       let isOpen = subscriber.isRegistered && !state.isFinished
       let elements = takeOver(subscriber, &state, &effects)
       let place = Place(id: reader.id, isOpen: isOpen)
-      return add(recipe, of: host, at: place, &state, replaying: replay(elements))
+      return add(recipe, of: host, at: place, &state, replaying: replay(elements, state.sequence))
     }
   }
 }

@@ -73,12 +73,19 @@ extension HubBase {
 
   /// Sends an element to one reader; can be called under the lock of the host.
   ///
-  /// - Returns: Whether the reader had room for it.
-  final func send(_ box: AnyBox, to buffer: Buffer, _ effects: inout HubEffects) -> Bool {
+  /// - Returns: Whether the reader had room for it, and the sequence number of the next element for all readers.
+  final func send(
+    _ box: AnyBox,
+    to buffer: Buffer,
+    _ effects: inout HubEffects
+  ) -> (isAccepted: Bool, sequence: Int) {
     state.withLock { state in
+      let sequence = state.sequence
       // Otherwise the subscription has ended, and is about to leave the host.
-      guard buffer.index >= 0, !state.isFinished, let put = state.put else { return true }
-      return put(HandlerQueue.Item(box: box), buffer, &state, &effects).handled > 0
+      guard buffer.index >= 0, !state.isFinished, let put = state.put else {
+        return (true, sequence)
+      }
+      return (put(HandlerQueue.Item(box: box), buffer, &state, &effects).handled > 0, sequence)
     }
   }
 

@@ -221,14 +221,15 @@ class HubBase: @unchecked Sendable {
   ///   - recipe: The parts of the handler.
   ///   - host: The source that the handler retains, if that is not the hub.
   ///   - effects: Receives what the subscriber leaves behind.
-  ///   - replay: Returns the elements that the handler gets first, given the unread ones of the subscriber.
+  ///   - replay: Returns the elements that the handler gets first, given the unread ones of the subscriber and
+  ///     the sequence number of the next element.
   /// - Returns: The handler, to be started with no lock held.
   func replace(
     _ reader: Reader,
     with recipe: Handler.Recipe,
     of host: (any Handler.Source)?,
     _ effects: inout HubEffects,
-    replaying replay: (_ unread: [AnyBox]) -> [AnyBox]
+    replaying replay: (_ unread: [AnyBox], _ sequence: Int) -> [AnyBox]
   ) -> Handler.Added {
     add(recipe, of: host)
   }

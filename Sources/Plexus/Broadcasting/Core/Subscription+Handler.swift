@@ -33,7 +33,7 @@ extension HubBase {
   @usableFromInline
   final func serve(_ recipe: Handler.Recipe, inPlaceOf reader: Reader) -> Handler {
     var effects = HubEffects()
-    let added = replace(reader, with: recipe, of: nil, &effects) { $0 }
+    let added = replace(reader, with: recipe, of: nil, &effects) { unread, _ in unread }
     effects.perform()
     return start(added)
   }

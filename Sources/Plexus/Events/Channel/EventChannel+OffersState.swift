@@ -24,7 +24,7 @@ extension EventChannel {
 
     /// The next step.
     enum Step: Sendable {
-      /// Deliver an event to one subscriber and report the result with ``finish(_:as:isRevocable:)``.
+      /// Deliver an event to one subscriber and report the result with ``finish(_:as:revocableAt:)``.
       case offer(Offer)
       /// Deliver an event to every subscriber that had not passed the post when it was added.
       case fanOut(Element, post: Int)
@@ -37,6 +37,8 @@ extension EventChannel {
       var member: Member
       /// The events that were replayed to the subscriber, as far as their acceptance can be revoked.
       var replayed: ContiguousArray<Replayed> = []
+      /// The last post of the replay, and the number of the next event that is not retained at its end.
+      var replayEnd = (post: 0, sequence: 0)
     }
 
     private struct Replayed: Sendable {
@@ -228,23 +230,27 @@ extension EventChannel {
     /// - Parameters:
     ///   - offer: The number of the offer.
     ///   - ending: The result.
-    ///   - isRevocable: Whether ``revoke(_:_:)`` can revoke the acceptance of a replayed event.
-    mutating func finish(_ offer: Int, as ending: Handler.Ending, isRevocable: Bool = false) {
+    ///   - sequence: The number of the next event that is not retained, if the subscriber is a stream: until there is one,
+    ///     ``revoke(_:_:at:)`` can revoke the acceptance of a replayed event.
+    mutating func finish(_ offer: Int, as ending: Handler.Ending, revocableAt sequence: Int? = nil)
+    {
       guard openOffer?.number == offer else { return }
       openOffer = nil
       switch current {
       case .queued(var queued):
         if ending != .unreached { queued.notified += 1 }
         if ending == .succeeded {
+          forgetReplay(to: queued.cursor)
           queued.handled += 1
           if queued.rule == .clearImmediately { retained.clear(post: queued.post, into: &released) }
         }
         current = .queued(queued)
-      case .replay(let receiver, _, let post):
-        guard ending == .succeeded else { break }
-        let cleared = retained.clear(post: post, into: &released)
+      case .replay(let receiver, let last, let post):
+        let cleared = ending == .succeeded ? retained.clear(post: post, into: &released) : nil
         let place = firstPlace(from: receiver)
-        if isRevocable, place < places.count, places[place].id == receiver {
+        guard let sequence, place < places.count, places[place].id == receiver else { break }
+        places[place].replayEnd = (last, sequence)
+        if ending == .succeeded {
           places[place].replayed.append(Replayed(post: post, cleared: cleared))
         }
       case .fanOut, nil:
@@ -266,11 +272,13 @@ extension EventChannel {
     ///
     /// - Parameters:
     ///   - id: The place of the subscriber.
-    ///   - unread: The events that the subscriber has accepted since its registration.
-    /// - Returns: Whether these are replayed ones. If not, or not only, nothing changes.
-    mutating func revoke(_ id: Int, _ unread: [Element]) -> Bool {
+    ///   - unread: The events that the subscriber has accepted and not read.
+    ///   - sequence: The number of the next event that is not retained.
+    /// - Returns: Whether these are all replayed ones, and no others. If not, nothing changes.
+    mutating func revoke(_ id: Int, _ unread: [Element], at sequence: Int) -> Bool {
       let index = firstPlace(from: id)
-      guard index < places.count, places[index].id == id, let last = places[index].replayed.last,
+      guard index < places.count, places[index].id == id, !unread.isEmpty,
+        places[index].replayEnd.sequence == sequence,
         places[index].replayed.count == unread.count
       else { return false }
       for (replayed, element) in zip(places[index].replayed, unread) {
@@ -280,10 +288,16 @@ extension EventChannel {
       if case .replay(id, let last, _) = current {
         current = .replay(receiver: id, last: last, done: 0)
       } else {
-        jobs.append(.replay(receiver: id, last: last.post, done: 0))
+        jobs.append(.replay(receiver: id, last: places[index].replayEnd.post, done: 0))
       }
       replayCount += 1
       return true
+    }
+
+    /// Lets no acceptance of a stream be revoked that has received another event.
+    private mutating func forgetReplay(to id: Int) {
+      let index = firstPlace(from: id)
+      if index < places.count, places[index].id == id { places[index].replayed = [] }
     }
 
     /// Returns whether the event of a post is retained.

@@ -159,8 +159,9 @@ extension EventChannel: Handler.Host {
       // The bus has been released.
       guard state.offers.contains(reader.id) else { return nil }
       hub.isHeld.store(true, ordering: .relaxed)
-      let added = hub.replace(reader, with: recipe, of: self, &effects) { unread in
-        recipe.direct == nil && state.offers.revoke(reader.id, unread) ? [] : unread
+      let added = hub.replace(reader, with: recipe, of: self, &effects) { unread, sequence in
+        let isRevoked = recipe.direct == nil && state.offers.revoke(reader.id, unread, at: sequence)
+        return isRevoked ? [] : unread
       }
       if added.isFirst { raisedPriority.store(0, ordering: .relaxed) }
       if let stream = state.offers.replace(reader.id, with: .handler(added.handler)) {

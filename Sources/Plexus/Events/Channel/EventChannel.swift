@@ -171,9 +171,9 @@ final class EventChannel: Sendable {
   ) {
     switch offer.member {
     case .stream(let buffer):
-      let isAccepted = hub.send(offer.element, to: buffer, &effects)
+      let (isAccepted, sequence) = hub.send(offer.element, to: buffer, &effects)
       let ending: Handler.Ending = isAccepted ? .succeeded : .failed
-      state.offers.finish(offer.number, as: ending, isRevocable: true)
+      state.offers.finish(offer.number, as: ending, revocableAt: sequence)
     case .handler(let handler) where handler.queue.direct != nil:
       // It has no number of its own.
       let item = HandlerQueue.Item(box: offer.element, sequence: handler.queue.end - 1)
