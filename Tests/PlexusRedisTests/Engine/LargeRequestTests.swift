@@ -66,6 +66,31 @@ struct `Large requests over a Redis server` {
     }
   }
 
+  @Test func `a request of many keys can take longer than a command`() async throws {
+    let server = try RedisServer()
+    let proxy = try RedisProxy(server)
+    let end = Guarded<ContinuousClock.Instant?>(nil)
+    let timeout = Duration.seconds(3)
+    let (engine, map) = try await makeMap(proxy.address, commandTimeout: timeout) { _ in
+      end.withLock { $0 = .now }
+    }
+    // A window of looks takes a third of the time, and all of them more than the time.
+    proxy.slowReplies()
+    let begin = ContinuousClock.now
+    let values = await map.request(Array(0..<4_096))
+    #expect(try values.allSatisfy { try $1.get() == "value \($0)" })
+    #expect(map.statistics.cacherErrors == 0)
+    let fetch = try #require(end.withLock { $0 })
+    #expect(begin.duration(to: fetch) > timeout)
+    #expect(engine.status.errors[.timedOut] == nil)
+    proxy.resume()
+    let fetches = Log<Int>()
+    let (other, second) = try await makeMap(server.address) { fetches.append($0) }
+    #expect(await second.request(Array(0..<4_096)).count == 4_096)
+    #expect(fetches.entries == [])
+    for engine in [engine, other] { try await engine.close() }
+  }
+
   // MARK: - Values
 
   @Test func `a value that the outbox does not take is fetched by each process, and reported once`()

@@ -34,6 +34,8 @@ final class RedisProxy: Sendable {
     var stallsAll = false
     /// Whether replies are held back, while commands are passed on.
     var holdsReplies = false
+    /// Whether replies are passed on slowly.
+    var isSlow = false
     /// The text in a command before which the next connection that sends it is held.
     var heldText: String?
     /// Whether a connection is held before the text.
@@ -92,10 +94,13 @@ final class RedisProxy: Sendable {
     private func pump(_ pair: Pair, from source: Int32, to target: Int32, _ limit: Guarded<Int>) {
       let id = ObjectIdentifier(pair)
       var buffer = [UInt8](repeating: 0, count: 16_384)
+      let isReply = source == pair.server
       while true {
-        let count = read(source, &buffer, buffer.count)
+        let isSlow = isReply && state.withLock { $0.isSlow }
+        // 50 KB in a second.
+        if isSlow { poll(nil, 0, 80) }
+        let count = read(source, &buffer, isSlow ? 4_096 : buffer.count)
         // The end of a connection is held back as well.
-        let isReply = source == pair.server
         wait { $0.stalled.contains(id) || isReply && $0.holdsReplies }
         guard count > 0 else { break }
         let allowed = limit.withLock { limit -> Int in
@@ -215,6 +220,11 @@ final class RedisProxy: Sendable {
     shared.update { $0.holdsReplies = true }
   }
 
+  /// Passes on at most 50 KB of replies in a second.
+  func slowReplies() {
+    shared.update { $0.isSlow = true }
+  }
+
   /// Holds the next connection that sends a text in a command, and all that it sends from the text on.
   func hold(before text: String) {
     shared.update { $0.heldText = text }
@@ -234,6 +244,7 @@ final class RedisProxy: Sendable {
       state.stalled = []
       state.stallsAll = false
       state.holdsReplies = false
+      state.isSlow = false
     }
   }
 
