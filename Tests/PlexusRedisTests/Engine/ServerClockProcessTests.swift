@@ -100,3 +100,104 @@ struct `Processes over a server whose clock is set` {
     #expect(try origin.fetchCount == 1)
   }
 }
+
+/// A server that is replaced by its replica, whose wall clock is another one.
+@Suite(
+  .fewAtOnce,
+  .enabled(if: RedisServer.executable != nil, "redis-server or valkey-server is not installed"),
+  .enabled(if: SkewedClock.compiler != nil, "there is no C compiler, or no LD_PRELOAD")
+)
+struct `Processes whose server is replaced by one with another clock` {
+  private static let hour = 3_600
+
+  /// The servers, and the name that leads to the master.
+  private struct World {
+    private let clock: SkewedClock
+    let servers: Failover
+    let name: PointedSocket
+    let origin: OriginFiles
+
+    init(ahead seconds: Int) async throws {
+      clock = try SkewedClock(ahead: seconds)
+      servers = try await Failover(clock: clock)
+      name = try PointedSocket(to: servers.first)
+      origin = try OriginFiles(servers.first)
+    }
+
+    func node(nearLease: Int = 60_000, fetchLease: Int = 60_000) async throws -> NodeProcess {
+      try await NodeProcess(
+        servers.first,
+        at: name.path,
+        nearLease: nearLease,
+        fetchLease: fetchLease
+      )
+    }
+
+    /// Replaces the first server, which follows no other: it keeps what it has, and announces nothing.
+    func failOver() async throws {
+      await servers.replicate()
+      try RedisShell.perform(["REPLICAOF NO ONE"], on: servers.second)
+      try RedisShell.perform(["REPLICAOF 127.0.0.1 1"], on: servers.first)
+      try name.point(to: servers.second)
+    }
+  }
+
+  @Test(arguments: [5, hour, -5, -hour])
+  func `find the entries that are fresh, and return nothing older than a clear everywhere`(
+    step: Int
+  ) async throws {
+    let world = try await World(ahead: step)
+    let node = try await world.node(nearLease: 6_000)
+    let stopped = try await world.node(nearLease: 6_000)
+    for node in [node, stopped] { #expect(try await node.ask("get k") == "1") }
+    stopped.stop()
+    try await world.failOver()
+    try world.origin.set("2")
+    let late = try await world.node()
+    // An entry is as old as the clock of its server says: after an hour, it is stale.
+    #expect(try await late.ask("get k") == (step == Self.hour ? "2" : "1"))
+    #expect(try world.origin.fetchCount == (step == Self.hour ? 2 : 1))
+    while try await node.ask("clear") != "cleared" {}
+    let count = stopped.answerCount
+    try stopped.send("get k")
+    stopped.goOn()
+    #expect(await stopped.nextAnswer(after: count) == "2")
+    for node in [node, late] { #expect(try await node.ask("get k") == "2") }
+  }
+
+  @Test(arguments: [hour, -hour])
+  func `take over the fetch of a process that was killed`(step: Int) async throws {
+    let world = try await World(ahead: step)
+    let doomed = try await world.node(fetchLease: 500)
+    try world.origin.hold(true)
+    try doomed.send("get k")
+    await doomed.answers("fetching")
+    try world.origin.hold(false)
+    doomed.die()
+    try await world.failOver()
+    let heir = try await world.node(fetchLease: 500)
+    // Otherwise, this would wait an hour.
+    #expect(try await heir.ask("get k") == "1")
+    #expect(try world.origin.fetchCount == 2)
+  }
+
+  @Test(arguments: [hour, -hour])
+  func `fetch once, although the server is replaced during the fetch`(step: Int) async throws {
+    let world = try await World(ahead: step)
+    let holder = try await world.node(fetchLease: 3_000)
+    try world.origin.hold(true)
+    try holder.send("get k")
+    await holder.answers("fetching")
+    try world.origin.hold(false)
+    let monitor = try await RedisMonitor(world.servers.second)
+    try await world.failOver()
+    let other = try await world.node(fetchLease: 3_000)
+    try other.send("get k")
+    await monitor.looks(for: "k", by: 1)
+    // Longer than a lease: both processes send four heartbeats within it.
+    await monitor.commands(12, with: "lua", "\"HSET\"", ":acks")
+    try holder.send("admit")
+    for node in [holder, other] { await node.answers("1") }
+    #expect(try world.origin.fetchCount == 1)
+  }
+}

@@ -11,7 +11,9 @@ struct Failover: Sendable {
   let secondPort: UInt16
 
   /// Starts the servers, and waits until the second one has the data of the first one.
-  init() async throws {
+  ///
+  /// - Parameter clock: The wall clock of the second server, if it has one of its own.
+  init(clock: SkewedClock? = nil) async throws {
     let ports = [try LoopbackSocket().port, try LoopbackSocket().port]
     (firstPort, secondPort) = (ports[0], ports[1])
     func options(_ port: UInt16) -> [String] {
@@ -23,7 +25,8 @@ struct Failover: Sendable {
     first = try RedisServer(options: options(firstPort))
     await RedisShell.waitUntilReady(first)
     second = try RedisServer(
-      options: options(secondPort) + ["--replicaof", "127.0.0.1", "\(firstPort)"]
+      options: options(secondPort) + ["--replicaof", "127.0.0.1", "\(firstPort)"],
+      environment: clock?.environment ?? [:]
     )
     await RedisShell.waitUntilReady(second)
     await replicate()
