@@ -18,7 +18,7 @@ struct CacheNode: Sendable {
     _ address: RedisAddress,
     policy: CachePolicy = CachePolicy(),
     _ change: (inout RedisOptions) -> Void = { _ in },
-    fetch: @escaping @Sendable (String) throws -> String
+    fetch: @escaping @concurrent @Sendable (String) async throws -> String
   ) async throws {
     var options = RedisOptions()
     options.commandTimeout = .seconds(60)
@@ -37,7 +37,7 @@ struct CacheNode: Sendable {
       tagging: { [CacheTag(String($0.prefix(1)))] },
       onKeyFetch: { key in
         fetches.append(key)
-        return try fetch(key)
+        return try await fetch(key)
       }
     )
     let events = map.events()

@@ -73,9 +73,8 @@ final class RedisMonitor: Sendable {
     await processes(count) { line in
       guard line.contains("\"EVAL"), let arguments = line.firstRange(of: fetchKey)?.upperBound
       else { return nil }
-      // After nonce, epoch, token, schema and the number of keys.
-      let words = line[arguments...].split(separator: " ")
-      return words.count >= 9 ? words[5] : nil
+      // The holder of a lease is its name and the time of the lease.
+      return line[arguments...].firstMatch(of: /"([a-z0-9]+\.\d+\/\d+)"/)?.1
     }
   }
 
