@@ -152,6 +152,47 @@ struct `Encrypted connections` {
     try await engine.close()
   }
 
+  @Test func `lead to sentinels, and to their master`() async throws {
+    let master = try TLSServer()
+    let sentinel = try await SentinelServer(of: master.port, encryption: master)
+    func engine(_ ca: String?) throws -> RedisEngine {
+      let address = RedisAddress.tls(host: "127.0.0.1", port: sentinel.port, ca: ca)
+      return try self.engine(.sentinel(name: "main", [address]))
+    }
+    let trusting = try engine(master.authority)
+    try await trusting.connect(within: .seconds(60))
+    let cacher = trusting.cacher(String.self, space: "values", schema: "1")
+    try await cacher.store(["k": CacheEntry(value: "1", storedAt: .zero)])
+    #expect(try await cacher.entry(forKey: "k")?.value == "1")
+    try await trusting.close()
+    let doubting = try engine(nil)
+    let error = await #expect(throws: RedisEngineError.self) {
+      try await doubting.connect(within: .seconds(60))
+    }
+    #expect(error?.kind == .certificate)
+    try await doubting.close()
+  }
+
+  @Test func `are those of a URL that begins with rediss, with the authorities of the system`()
+    async throws
+  {
+    let server = try TLSServer()
+    let url = "rediss://localhost:\(server.port)"
+    let engine = try RedisEngine(url: url)
+    let error = await #expect(throws: RedisEngineError.self) {
+      try await engine.connect(within: .seconds(60))
+    }
+    #expect(error?.kind == .certificate)
+    try await engine.close()
+    await #expect(processExitsWith: .success) {
+      [url = url as String, authority = server.authority as String] in
+      setenv("SSL_CERT_FILE", authority, 1)
+      let engine = try RedisEngine(url: url)
+      try await engine.connect(within: .seconds(60))
+      try await engine.close()
+    }
+  }
+
   @Test func `refuse an old version of TLS`() async throws {
     let old = try TLSServer(.valid, ["--tls-protocols", "TLSv1.1"])
     let refusal = try await refusal(

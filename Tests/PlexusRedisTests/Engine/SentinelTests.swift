@@ -146,6 +146,70 @@ struct `An engine whose master is that of sentinels` {
     #expect(throws: RedisEngineError.self) { try self.engine([]) }
   }
 
+  @Test func `a plain address of a sentinel is an error at once that says what to do`()
+    async throws
+  {
+    let port = try LoopbackSocket().port
+    let master = try RedisServer("--port", "\(port)", "--bind", "127.0.0.1")
+    let sentinel = try await SentinelServer(of: port)
+    for engine in [
+      try RedisEngine(sentinel.address), try RedisEngine(url: "redis://\(sentinel.address)"),
+    ] {
+      let error = await #expect(throws: RedisEngineError.self) {
+        try await engine.connect(within: .seconds(60))
+      }
+      #expect(error?.kind == .configuration)
+      let text = error?.description ?? ""
+      #expect(text.contains("at \(sentinel.address) runs in the mode sentinel"), "\(text)")
+      #expect(
+        text.contains("Use the address of a standalone server, or .sentinel(name:_:)"),
+        "\(text)"
+      )
+      try await engine.close()
+    }
+    withExtendedLifetime(master) {}
+  }
+
+  @Test func `a server that is no master is refused, and the sentinel is asked again`()
+    async throws
+  {
+    let servers = try await Failover()
+    let port = Guarded(servers.secondPort)
+    let sentinel = try announcingServer(port)
+    let engine = try engine([sentinel.address])
+    var subscription = engine.health().makeAsyncIterator()
+    /// Waits until the server is refused, and the sentinel was asked again since then.
+    func isRefused() async {
+      while let health = await subscription.next() {
+        guard case .isolated(let reason) = health, reason.contains("role is replica") else {
+          continue
+        }
+        break
+      }
+      let count = sentinel.commands.count
+      await sentinel.commands.wait { $0.dropFirst(count).contains { $0.words[0] == "SENTINEL" } }
+    }
+    // It is a replica from the start.
+    await isRefused()
+    let error = await #expect(throws: RedisEngineError.self) {
+      try await engine.connect(within: .milliseconds(1))
+    }
+    #expect(error?.kind == .notMaster)
+    port.withLock { $0 = servers.firstPort }
+    try await engine.connect(within: .seconds(60))
+    let cacher = engine.cacher(String.self, space: "values", schema: "1")
+    // An earlier answer of the sentinel can end the connection once more.
+    while (try? await cacher.store(["k": Self.entry])) == nil { await Task.detached {}.value }
+    // It is demoted later, and the sentinel does not know it yet.
+    await servers.replicate()
+    try servers.exchangeRoles()
+    await isRefused()
+    port.withLock { $0 = servers.secondPort }
+    try await engine.connect(within: .seconds(60))
+    while (try? await cacher.entry(forKey: "k"))?.value != "1" { await Task.detached {}.value }
+    try await engine.close()
+  }
+
   /// Replies of a sentinel that are no address.
   static let replies = [
     "+OK\r\n", "*0\r\n", "*1\r\n+a\r\n", "*3\r\n+a\r\n+1\r\n+b\r\n", "*2\r\n+a\r\n+0\r\n",

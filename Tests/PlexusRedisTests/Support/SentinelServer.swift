@@ -13,8 +13,14 @@ final class SentinelServer: Sendable {
   /// - Parameters:
   ///   - master: The port of the master.
   ///   - password: The password of the sentinel, if it has one.
-  init(of master: UInt16, password: String? = nil) async throws {
-    port = try LoopbackSocket().port
+  ///   - encryption: The server whose certificate the sentinel has, if it and its master are reached with TLS only.
+  init(
+    of master: UInt16,
+    password: String? = nil,
+    encryption: TLSServer? = nil
+  ) async throws {
+    let port = try LoopbackSocket().port
+    self.port = port
     var lines = [
       "sentinel monitor main 127.0.0.1 \(master) 1", "sentinel down-after-milliseconds main 300",
       "sentinel failover-timeout main 3000",
@@ -22,7 +28,8 @@ final class SentinelServer: Sendable {
     if let password { lines.append("requirepass \(password)") }
     server = try RedisServer(
       configuration: lines.joined(separator: "\n") + "\n",
-      options: ["--port", "\(port)", "--bind", "127.0.0.1", "--sentinel"]
+      options: (encryption.map { $0.options(port: port) + ["--tls-replication", "yes"] }
+        ?? ["--port", "\(port)"]) + ["--bind", "127.0.0.1", "--sentinel"]
     )
     await RedisShell.waitUntilReady(server)
   }

@@ -87,14 +87,18 @@ final class TLSServer: Sendable {
       throw NotStarted(log: String(decoding: log, as: UTF8.self))
     }
     port = try LoopbackSocket().port
-    server = try RedisServer(
-      options: [
-        "--tls-port", "\(port)", "--tls-auth-clients", "no", "--tls-cert-file",
-        keys.appending(path: "cert.pem").path, "--tls-key-file",
-        keys.appending(path: "key.pem").path, "--tls-ca-cert-file",
-        keys.appending(path: "ca.pem").path,
-      ] + options
-    )
+    server = try RedisServer(options: Self.options(port, keys) + options)
+  }
+
+  /// The options of another server with the same certificate.
+  func options(port: UInt16) -> [String] { Self.options(port, keys) }
+
+  private static func options(_ port: UInt16, _ keys: URL) -> [String] {
+    func path(_ name: String) -> String { keys.appending(path: name).path }
+    return [
+      "--tls-port", "\(port)", "--tls-auth-clients", "no", "--tls-cert-file", path("cert.pem"),
+      "--tls-key-file", path("key.pem"), "--tls-ca-cert-file", path("ca.pem"),
+    ]
   }
 
   deinit {
