@@ -321,11 +321,12 @@ final class EngineCore: Sendable {
     heart?.cancel()
     await heart?.value
     async let repetition = repeatChanges()
+    async let giving: Void = events.close()
     await withTaskGroup { group in
       for space in spaces { group.addTask { await space.leave() } }
     }
     let failure = await repetition
-    await events.close()
+    await giving
     // Their numbers stay in the status.
     await watch.withLock { $0 }?.close()
     await values.withLock { $0 }?.close()

@@ -1,5 +1,6 @@
 import Plexus
 import PlexusRedis
+import PlexusTesting
 import TestSupport
 import Testing
 
@@ -250,6 +251,52 @@ struct `Caches during an outage of a Redis server` {
       #expect(try await b.map.request("k") == "2")
     }
     try await b.close()
+  }
+
+  @Test func `the engine closes within the time of a command although the server stands still`()
+    async throws
+  {
+    let server = try RedisServer()
+    let gate = Gate()
+    gate.open()
+    let node = try await CacheNode(server.address) {
+      $0.commandTimeout = .seconds(1)
+      $0.eventTimeout = .seconds(1)
+    } fetch: { _ in
+      try await gate.wait()
+      return "1"
+    }
+    // An event that is being handled is given back by the end of the engine, too.
+    let events = node.engine.events
+    let (bus, tokens, handling) = (EventBus(), ObservationBag(), Log<String>())
+    bus.observe(Note.self) { note in
+      handling.append(note.text)
+      if note.text == "held" { try await gate.wait() }
+    }
+    .store(in: tokens)
+    bus.connect(Note.self, as: "notes", over: events, EventNode.group).store(in: tokens)
+    let sender = try EventNode(server)
+    await sender.connect(.publishOnly)
+    while handling.entries.isEmpty { try await sender.publish("first") }
+    // It holds a lease, and owes a removal.
+    #expect(try await node.map.request("k") == "1")
+    try await failRemoval(of: ["values/k"], by: node, on: server)
+    gate.close()
+    let fetch = Task { try await node.map.request("held") }
+    try await sender.publish("held")
+    await handling.contains("held")
+    await gate.arrivals(3)
+    try await sender.engine.close()
+    server.suspend()
+    let begin = ContinuousClock.now
+    let error = await #expect(throws: RedisEngineError.self) { try await node.engine.close() }
+    let duration = begin.duration(to: .now)
+    print("closed beside a server that stands still: \(duration), \(error.map { "\($0)" } ?? "")")
+    // Many times the time of a command, for a busy machine.
+    #expect(duration < .seconds(30))
+    gate.open()
+    #expect(try await fetch.value == "1")
+    server.resume()
   }
 
   /// Lets the removal of a key fail; later ones succeed.
