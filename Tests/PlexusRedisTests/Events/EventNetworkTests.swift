@@ -162,4 +162,34 @@ struct `Events over a bad network` {
       Set(notes).union(slow.notes.entries) == all.union(["end"])
     }
   }
+
+  @Test(arguments: [LinkMode.everyNode(), EventNode.group], [false, true])
+  func `the next event arrives soon after the server is back`(
+    mode: LinkMode,
+    restarts: Bool
+  ) async throws {
+    let server = try RedisServer()
+    let proxy = try RedisProxy(server)
+    let receiver = try EventNode(at: proxy.address)
+    await receiver.receive(mode)
+    proxy.refuse()
+    if restarts { server.kill() }
+    await receiver.reports.contains("interrupted")
+    // The pauses between attempts of both connections have become as long as they can be.
+    let count = proxy.refusedCount
+    await Failover.poll { proxy.refusedCount >= count + 16 }
+    if restarts { try server.start() }
+    await RedisShell.waitUntilReady(server)
+    let sender = try EventNode(server)
+    await sender.connect(.publishOnly)
+    try await sender.publish("first")
+    proxy.endRefusal()
+    let begin = ContinuousClock.now
+    await receiver.notes.contains("first")
+    let duration = begin.duration(to: .now)
+    // A second while the machine has nothing else to do.
+    print("an event after the server is back: \(duration)")
+    #expect(duration < .seconds(10))
+    for node in [sender, receiver] { try await node.engine.close() }
+  }
 }
