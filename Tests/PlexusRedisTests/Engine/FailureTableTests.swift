@@ -1,6 +1,7 @@
 import Foundation
 import Plexus
 import PlexusRedis
+import PlexusTesting
 import TestSupport
 import Testing
 
@@ -31,52 +32,6 @@ struct `The table of failures` {
     }
   }
 
-  /// The result of a request.
-  private enum Answer: Sendable {
-    /// The value from before the failure.
-    case copy
-    case fetched, failed
-  }
-
-  /// The cells of a row. An error of `nil` is a success.
-  private struct Row: Equatable, Sendable {
-    /// A request of a key without a value.
-    var new = Answer.fetched
-    /// A request of a key with a value from before the failure.
-    var old = Answer.fetched
-    /// The same with `.keep(time)`.
-    var kept = Answer.copy
-    var clear: RedisEngineError.Kind?
-    var clearEverywhere: RedisEngineError.Kind?
-    var publish: RedisEngineError.Kind?
-    var health = Health.isolated
-  }
-
-  private enum Health: Sendable {
-    case connected, degraded, isolated
-  }
-
-  private static func row(_ failure: Failure) -> Row {
-    func isolated(_ kind: RedisEngineError.Kind) -> Row {
-      Row(clear: kind, clearEverywhere: kind, publish: kind)
-    }
-    switch failure {
-    case .away: return isolated(.unreachable)
-    case .awayWithOrigin:
-      var row = isolated(.unreachable)
-      (row.new, row.old) = (.failed, .failed)
-      return row
-    case .slow: return isolated(.timedOut)
-    case .full: return Row(old: .copy, publish: .outOfMemory, health: .degraded)
-    case .readOnly: return isolated(.notMaster)
-    case .failover: return Row(old: .copy, health: .connected)
-    case .restartedEmpty, .restartedOld: return Row(kept: .fetched, health: .connected)
-    case .wrongPassword: return isolated(.authentication)
-    case .missingRight:
-      return Row(clearEverywhere: .permission, publish: .permission, health: .degraded)
-    }
-  }
-
   private struct Down: ConnectivityFailure {
     var isConnectivityFailure: Bool { true }
   }
@@ -90,7 +45,10 @@ struct `The table of failures` {
     let name: PointedSocket
     let origin = Guarded<Result<String, any Error>>(.success("1"))
     let node: CacheNode
+    /// Another process.
+    let other: CacheNode
     let events: EventNode
+    static let eventTimeout = Duration.seconds(4)
 
     init(_ failure: Failure, _ rule: RedisOptions.WhileIsolated) async throws {
       let isPair = failure == .failover || failure == .readOnly
@@ -104,27 +62,32 @@ struct `The table of failures` {
         // A busy machine answers within these times.
         options.nearLease = World.nearLease
         options.commandTimeout = .seconds(1)
-        options.eventTimeout = .seconds(2)
+        options.eventTimeout = World.eventTimeout
         options.whileIsolated = rule
         if isUser { options.credentials = { RedisCredentials(user: "app", password: "secret") } }
       }
-      node = try await CacheNode(name.address, change) { [origin] _ in
+      // The processes have acknowledged the epoch, and trust their copies.
+      let monitor = try await RedisMonitor(server)
+      let fetch: @Sendable (String) throws -> String = { [origin] _ in
         try origin.withLock { $0 }.get()
       }
+      node = try await CacheNode(name.address, change, fetch: fetch)
+      other = try await CacheNode(name.address, change, fetch: fetch)
       events = try EventNode(at: name.address, change)
-      // The process has acknowledged the epoch, and trusts its copies.
-      let monitor = try await RedisMonitor(server)
-      await monitor.acknowledgements(1)
-      #expect(try await node.map.request("old") == "1")
+      await monitor.acknowledgements(2)
+      for node in [node, other] { #expect(try await node.map.request("old") == "1") }
     }
 
     func begin(_ failure: Failure) async throws {
-      let count = node.engine.status.reconnections
+      let engines = [node.engine, other.engine]
+      let counts = engines.map(\.status.reconnections)
       let isDown = failure == .awayWithOrigin
       origin.withLock { $0 = isDown ? .failure(Down()) : .success("2") }
       switch failure {
       case .away, .awayWithOrigin: server.kill()
-      case .slow: server.suspend()
+      case .slow:
+        server.suspend()
+        for node in [node, other] { #expect(try await node.map.request("first") == "2") }
       case .full: try RedisShell.perform(["CONFIG SET maxmemory 1"], on: server)
       case .readOnly:
         try pair.map { try RedisShell.perform(["REPLICAOF NO ONE"], on: $0.second) }
@@ -139,6 +102,7 @@ struct `The table of failures` {
           try RedisShell.perform(["SAVE"], on: server)
           // The process knows of a later change.
           try await node.map.clear("other")
+          try await send("since")
         }
         server.kill()
         try server.start()
@@ -149,17 +113,24 @@ struct `The table of failures` {
         )
       case .missingRight: try RedisShell.perform(["ACL SETUSER app -zadd -xadd"], on: server)
       }
-      let engine = node.engine
       await Failover.poll {
-        switch (failure, engine.status.caches.health) {
-        case (.full, _): true
-        case (_, .connected) where failure.isBrief: engine.status.reconnections > count
-        // Copies are no longer used.
-        case (_, .isolated), (.missingRight, .degraded):
-          !failure.isBrief && (engine.status.trustAge ?? .zero) > Self.nearLease
-        default: false
+        zip(engines, counts).allSatisfy { engine, count in
+          switch (failure, engine.status.caches.health) {
+          case (.full, _): true
+          case (_, .connected) where failure.isBrief: engine.status.reconnections > count
+          // Copies are no longer used.
+          case (_, .isolated), (.missingRight, .degraded):
+            !failure.isBrief && (engine.status.trustAge ?? .zero) > Self.nearLease
+          default: false
+          }
         }
       }
+    }
+
+    /// The server that answers during the failure, if there is one.
+    func answering(_ failure: Failure) -> RedisServer? {
+      failure.isBrief || failure == .missingRight
+        ? failure == .failover ? pair?.second : server : nil
     }
 
     func end(_ failure: Failure) throws {
@@ -175,26 +146,98 @@ struct `The table of failures` {
       origin.withLock { $0 = .success("3") }
     }
 
-    func answer(_ key: String) async -> Answer {
-      do {
-        return try await node.map.request(key) == "1" ? .copy : .fetched
-      } catch {
-        return .failed
+    /// Returns the cell of a request, which both processes make, one after the other.
+    func request(_ key: String, _ failure: Failure) async throws -> String {
+      let server = answering(failure)
+      var monitor: RedisMonitor?
+      if let server { monitor = try await RedisMonitor(server) }
+      var values: [String?] = []
+      for node in [node, other] { values.append(try? await node.map.request(key)) }
+      let count = [node, other].reduce(0) { $0 + $1.fetches.entries.count { $0 == key } }
+      let before = key == "old" ? 1 : 0
+      switch (values, count - before) {
+      case ([nil, nil], _): return "error of the origin"
+      case (["1", "1"], 0):
+        var looks = 0
+        if let monitor, let server {
+          looks = try await monitor.count(with: "values/\(key)", on: server)
+        }
+        return looks > 0 ? "copy, after a look" : "copy"
+      case (["2", "2"], 1): return "fetches, once for all processes"
+      case (["2", "2"], 2):
+        return server == nil ? "fetches" : "fetches, stores nothing"
+      default: return "\(values) after \(count - before) fetches"
       }
     }
 
-    func kind(
-      of operation: () async throws -> Void,
-      _ failure: Failure
-    ) async throws -> RedisEngineError.Kind? {
-      let kind = try await error(of: operation)
-      // Of a slow server, it depends on the time.
-      let isLate = failure == .slow && (kind == .broken || kind == .unreachable)
-      return isLate ? .timedOut : kind
+    /// Returns the cell of clears.
+    func clear(_ failure: Failure) async throws -> String {
+      let key = try await kind { try await node.map.clear("k") }
+      let tag = try await kind { try await node.map.clear(tags: ["k"]) }
+      let all = try await kind { try await node.repository.clearAll(.everywhere) }
+      let isOwed = node.engine.status.owedRemovals > 0
+      switch (key, tag, all) {
+      case (nil, nil, nil): return isOwed ? "returns, is owed" : "returns"
+      case (nil, nil, let kind?):
+        return "returns for keys and tags; with `.everywhere` throws `\(kind)`"
+      default:
+        let kinds = [key, tag, all].map { $0.map { "\($0)" } ?? "returns" }
+        return "throws \(list(kinds, failure, ["timedOut", "broken", "unreachable"]))"
+          + (isOwed ? ", is owed" : "")
+      }
     }
 
-    private func error(of operation: () async throws -> Void) async throws -> RedisEngineError.Kind?
-    {
+    /// Returns the cell of publishing.
+    func publish(_ failure: Failure) async throws -> String {
+      let begin = ContinuousClock.now
+      let kind = try await kind { try await send("during") }
+      // The last pause between two attempts is shorter.
+      let isLate = begin.duration(to: .now) > Self.eventTimeout - .seconds(1)
+      guard let kind else { return "is published" }
+      let kinds = list(["\(kind)"], failure, ["timedOut", "unreachable"])
+      return "throws \(kinds) \(isLate ? "after `eventTimeout`" : "at once")"
+    }
+
+    private func send(_ text: String) async throws {
+      let body = Array("{\"text\":\"\(text)\"}".utf8)
+      let message = LinkMessage(id: text, type: "notes", version: 1, origin: "o", body: body)
+      _ = try await events.engine.events.publish(message, to: "notes")
+    }
+
+    /// Returns what the cell of publishing says about earlier events and groups, which continue in all cases.
+    func groups(_ failure: Failure) async throws -> String {
+      switch failure {
+      case .away, .awayWithOrigin, .wrongPassword: return "; groups continue after the reconnection"
+      case .readOnly: return "; groups continue with the new master"
+      case .slow: return "; it can have been stored"
+      case .full: return "; groups continue"
+      case .missingRight: return ""
+      case .failover, .restartedEmpty, .restartedOld:
+        let server = try #require(answering(failure))
+        // Two events were published before the failure, one after the snapshot, and the last one during the failure.
+        let reply = try RedisShell.run("XLEN {notes}:stream", on: server)
+        switch reply {
+        case ":1\r\n": return "; earlier events are lost"
+        case ":3\r\n" where failure == .restartedOld: return "; events since the snapshot are lost"
+        case ":3\r\n": return "; groups continue"
+        default: return "; \(reply)"
+        }
+      }
+    }
+
+    /// Returns some kinds of errors as the article has them.
+    ///
+    /// - Parameter late: The kinds of which a server that is slow causes one, depending on the time.
+    private func list(_ kinds: [String], _ failure: Failure, _ late: [String]) -> String {
+      let kinds = failure == .slow && kinds.allSatisfy(late.contains) ? late : Array(Set(kinds))
+      let quoted = kinds.map { "`\($0)`" }
+      return (quoted.dropLast(2) + [quoted.suffix(2).joined(separator: " or ")])
+        .joined(separator: ", ")
+    }
+
+    private func kind(
+      of operation: () async throws -> Void
+    ) async throws -> RedisEngineError.Kind? {
       do {
         try await operation()
         return nil
@@ -207,44 +250,60 @@ struct `The table of failures` {
       }
     }
 
-    var health: Health {
+    var health: String {
       switch node.engine.status.caches.health {
-      case .isolated: .isolated
-      case .degraded: .degraded
-      default: .connected
+      case .isolated: "isolated"
+      case .degraded: "degraded"
+      default: "connected"
       }
     }
   }
 
   @Test(arguments: Failure.allCases)
   private func `lists what requests, clears and events get`(failure: Failure) async throws {
-    #expect(try article().contains("\n| \(failure.rawValue) |"))
     let world = try await World(failure, .fetch)
-    let (node, events) = (world.node, world.events)
-    await events.receive(EventNode.group)
+    let (node, events, gate) = (world.node, world.events, Gate())
+    events.observe { if $0.text == "held" { try await gate.wait() } }
+    await events.connect(EventNode.group)
+    try await events.publish("held", "next")
+    await events.notes.contains("held")
+    if failure != .full { gate.open() }
+    let isIsolated = Guarded(false)
+    let healths = node.engine.health()
+    let listening = Task {
+      for await case .isolated in healths { isIsolated.withLock { $0 = true } }
+    }
     try await world.begin(failure)
-    var row = Row()
-    row.new = await world.answer("new")
-    row.old = await world.answer("old")
-    row.clear = try await world.kind(of: { try await node.map.clear("k") }, failure)
-    row.clearEverywhere = try await world.kind(
-      of: { try await node.repository.clearAll(.everywhere) },
-      failure
-    )
-    let body = Array(#"{"text":"during"}"#.utf8)
-    let message = LinkMessage(id: "1", type: "notes", version: 1, origin: "o", body: body)
-    row.publish = try await world.kind(
-      of: { _ = try await events.engine.events.publish(message, to: "notes") },
-      failure
-    )
-    row.health = world.health
+    var cells = [
+      try await world.request("new", failure), try await world.request("old", failure), "",
+      try await world.clear(failure), try await world.publish(failure), "`\(world.health)`",
+    ]
+    if failure.isBrief, isIsolated.withLock({ $0 }) { cells[5] = "`isolated`, then \(cells[5])" }
+    if failure == .slow, node.engine.status.timedOutLooks > 0 {
+      cells[0] += "; the first request waits for the timeout"
+    }
+    gate.open()
+    if failure == .full {
+      await events.notes.contains("next")
+      await events.acknowledgedAll()
+    }
+    cells[4] += try await world.groups(failure)
     try await check(world, after: failure)
+    listening.cancel()
     let keeping = try await World(failure, .keep(.seconds(3_600)))
     try await keeping.begin(failure)
-    row.kept = await keeping.answer("old")
+    cells[2] = try await keeping.request("old", failure)
     // What it owes can fail.
-    for engine in [keeping.node.engine, keeping.events.engine] { try? await engine.close() }
-    #expect(row == Self.row(failure))
+    for engine in [keeping.node, keeping.other].map(\.engine) + [keeping.events.engine] {
+      try? await engine.close()
+    }
+    let article = try Self.row(failure)
+    #expect(cells.count == article.count)
+    for (measured, cell) in zip(cells, article) { #expect(measured == cell) }
+  }
+
+  @Test func `has a row for each failure that is measured, and no other`() throws {
+    #expect(try Self.table().map(\.name) == Failure.allCases.map(\.rawValue))
   }
 
   /// Expects that a process recovers, and pays what it owes, after the end of a failure.
@@ -253,8 +312,8 @@ struct `The table of failures` {
     try world.end(failure)
     // A server is degraded until the commands that it has refused succeed.
     var number = 0
-    while world.health != .connected || node.engine.status.owedRemovals > 0 {
-      _ = await world.answer("after \(number)")
+    while world.health != "connected" || node.engine.status.owedRemovals > 0 {
+      _ = try? await node.map.request("after \(number)")
       number += 1
     }
     #expect(try await node.map.request("old") != "1")
@@ -262,12 +321,30 @@ struct `The table of failures` {
     #expect(try await node.map.request("old") == "3")
     while (try? await events.publish("after")) == nil { await Task.detached {}.value }
     await events.notes.contains("after")
-    for engine in [node.engine, events.engine] { try await engine.close() }
+    for engine in [node.engine, world.other.engine, events.engine] { try await engine.close() }
   }
 
-  private func article() throws -> String {
+  /// The cells of a row in the article.
+  private static func row(_ failure: Failure) throws -> [String] {
+    try #require(table().first { $0.name == failure.rawValue }).cells
+  }
+
+  /// The rows of the table in the article.
+  private static func table() throws -> [(name: String, cells: [String])] {
     let file = URL(filePath: #filePath).deletingLastPathComponent()
       .appending(path: "../../../Sources/PlexusRedis/PlexusRedis.docc/operating-a-server.md")
-    return try String(contentsOf: file.standardized, encoding: .utf8)
+    let article = try String(contentsOf: file.standardized, encoding: .utf8)
+    let lines = article.split(separator: "\n").drop { !$0.hasPrefix("| The server is |") }
+    var rows: [(name: String, cells: [String])] = []
+    for line in lines.dropFirst(2).prefix(while: { $0.hasPrefix("|") }) {
+      var cells = line.dropFirst().dropLast().split(separator: "|")
+        .map { $0.trimmingCharacters(in: .whitespaces) }
+      let name = cells.removeFirst()
+      if let above = rows.last {
+        cells = zip(cells, above.cells).map { $0 == "as above" ? $1 : $0 }
+      }
+      rows.append((name, cells))
+    }
+    return rows
   }
 }
