@@ -122,6 +122,8 @@ public struct SharedCacherConformance : Sendable {
 
         case fencedStore
 
+        case comparedStore
+
         case outdatedIsFallback
 
         case removesByTag

@@ -66,6 +66,36 @@ struct `Fallbacks with a shared tier` {
     #expect(try await b.map.request("k") == "1")
   }
 
+  @Test func `a stale value answers requests that arrive while a failure elsewhere is noticed`()
+    async throws
+  {
+    let (a, b) = (
+      makeNode { $0.staleWhileRevalidate = .seconds(600) },
+      makeNode { $0.staleWhileRevalidate = .seconds(600) }
+    )
+    _ = try await a.map.request("k")
+    _ = try await b.map.request("k")
+    passMinute()
+    origin.fail(Broken())
+    a.gate.close()
+    #expect(try await a.map.request("k") == "1")
+    await a.gate.arrivals(2)
+    // Its renewal waits for that of the other node.
+    #expect(try await b.map.request("k") == "1")
+    await engineClock.sleepers(1)
+    b.cacher.delayCalls(by: .seconds(1))
+    a.gate.open()
+    // The next look of the renewal is on its way.
+    while b.cacher.lookCount < 3 { await Task.detached {}.value }
+    async let late = b.map.response("k")
+    while b.map.statistics.joins < 1 { await Task.detached {}.value }
+    b.cacher.delayCalls(by: .zero)
+    engineClock.advance(by: .seconds(1))
+    let response = try await late
+    #expect(response.value == "1")
+    #expect(response.isStale)
+  }
+
   @Test(arguments: [false, true])
   func `an update of a value that stood in for a failed fetch does not undo a refresh`(
     hasValue: Bool

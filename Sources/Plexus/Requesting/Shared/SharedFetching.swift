@@ -373,9 +373,23 @@ extension SharedFetching {
   }
 
   /// Ends the flights whose fetches have failed in another process.
+  ///
+  /// Callers that had to wait for the confirmation of a value that is not too stale for them get it, as if they had asked a
+  /// moment earlier.
   private func end(_ failed: [(item: Item, failure: SharedCache.Failure)]) async {
     guard !failed.isEmpty else { return }
-    await lookForFallbacks(of: failed.map(\.item))
+    let confirmed = await lookForFallbacks(of: failed.map(\.item))
+    var failed = failed
+    failed.removeAll { item, _ in
+      guard let version = confirmed[item.name], let copy = item.flight.readCopy,
+        item.flight.callerCount > 0, item.flight.plan.takesStoredCopy, !copy.isOutdated,
+        cache.isCurrent(copy)
+      else { return false }
+      copy.kind = .restored
+      shared.note(version, of: item.name)
+      finish(item.flight, with: copy)
+      return true
+    }
     await fail(
       failed.map(\.item.flight),
       with: failed.map { Outcome(.failure, error: $0.failure) }
@@ -384,7 +398,9 @@ extension SharedFetching {
 
   /// Looks for the entries that answer flights whose fetches have failed in another process: there are none for removed
   /// keys.
-  private func lookForFallbacks(of items: [Item]) async {
+  ///
+  /// - Returns: The versions of the entries that are valid, by name.
+  private func lookForFallbacks(of items: [Item]) async -> [String: SharedCache.Version] {
     var wishes: [String: SharedCache.Wish] = [:]
     for item in items {
       var wish = newWish(of: item.flight)
@@ -393,11 +409,13 @@ extension SharedFetching {
       item.watch.begin()
     }
     let findings = await look(for: wishes)
+    var versions: [String: SharedCache.Version] = [:]
     for item in items {
       let copy: ValueOutcome<Value>?
       switch findings[item.name] {
       case .entry(let entry, let age, let version):
         copy = confirmed(entry, age: age, version, for: item)
+        if copy != nil { versions[item.name] = version }
       case .missing(let previous), .busy(_, let previous, _), .granted(_, let previous):
         copy = previous.flatMap { fallback($0, for: item) }
       case .failedElsewhere: copy = nil
@@ -406,6 +424,7 @@ extension SharedFetching {
       }
       take(copy, for: item.flight)
     }
+    return versions
   }
 
   /// Returns a copy of a valid entry; `nil` if callers were given a newer value.
@@ -420,6 +439,7 @@ extension SharedFetching {
     let verdict = cache.judge(entry, of: cache.key(of: flight), hash: flight.hash, name: name)
     guard verdict != .cleared else { return nil }
     let copy = cache.restored(entry, age: age)
+    copy.isOutdated = verdict == .outdated
     flight.attempt.copyStart = storage.fetchStart(since: version.token)
     return shared.withDebts { $0.isBehind(name, storedAt: copy.storedAt) } ? nil : copy
   }
