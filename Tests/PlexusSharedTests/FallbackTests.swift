@@ -96,6 +96,38 @@ struct `Fallbacks with a shared tier` {
     #expect(response.isStale)
   }
 
+  enum Change: CaseIterable {
+    case refresh, clear, ownClear
+  }
+
+  @Test(arguments: Change.allCases)
+  func `a fetch that fails after a change has the fallback that the engine still has`(
+    change: Change
+  ) async throws {
+    let (a, b) = (makeNode(), makeNode())
+    _ = try await a.map.request("k")
+    passMinute()
+    origin.fail()
+    a.gate.close()
+    let request = Task { try await a.map.response("k") }
+    await a.gate.arrivals(2)
+    switch change {
+    case .refresh:
+      b.map.refresh("k")
+      try await b.map.flush()
+    case .clear: try await b.map.clear("k")
+    case .ownClear: try await a.map.clear("k")
+    }
+    a.gate.open()
+    let result = await request.result
+    if change == .refresh {
+      #expect(try result.get().value == "1")
+      #expect(try result.get().isStale)
+    } else {
+      #expect(throws: Origin.Down.self) { try result.get() }
+    }
+  }
+
   @Test(arguments: [false, true])
   func `an update of a value that stood in for a failed fetch does not undo a refresh`(
     hasValue: Bool

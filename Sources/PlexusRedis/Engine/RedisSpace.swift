@@ -84,15 +84,25 @@ final class RedisSpace: Sendable {
   func hear(_ subject: TierNames.Subject) {
     switch subject {
     case .entry(let key), .lease(let key):
-      let isHeld = state.withLock { state in
-        guard let count = state.held[key] else { return false }
-        state.held[key] = count + 1
-        return true
+      let count = state.withLock { state in
+        let count = state.held[key]
+        if let count { state.held[key] = count + 1 }
+        return count
       }
-      if !isHeld { announce(.changed([key])) }
+      if count == nil { announce(.changed([key])) }
+      if count == 0 { endHold(of: key) }
     case .tag(let name): announce(.tagged([CacheTag(name)]))
     case .epoch, .fence: loseTrack()
     case .acknowledgements: acknowledgements.ring()
+    }
+  }
+
+  /// Announces a change that is held because it can be the node's own, unless that is known in the time of a copy.
+  private func endHold(of key: String) {
+    Task.detached { [weak self, nearLease] in
+      try? await Task.sleep(for: nearLease)
+      guard let self, state.withLock({ $0.held[key] ?? 0 > 0 }) else { return }
+      announce(.changed([key]))
     }
   }
 

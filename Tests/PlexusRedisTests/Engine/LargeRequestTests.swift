@@ -217,6 +217,47 @@ struct `Large requests over a Redis server` {
     for node in [a, b] { try await node.close() }
   }
 
+  @Test
+  func `a change by another process is followed while a large value of its key is being sent`()
+    async throws
+  {
+    let server = try RedisServer()
+    let proxy = try RedisProxy(server)
+    let a = try await CacheNode(proxy.address) {
+      $0.nearLease = .milliseconds(400)
+      $0.commandTimeout = .seconds(60)
+    } fetch: { _ in
+      "fetched"
+    }
+    let b = try await CacheNode(server.address) { _ in "fetched" }
+    #expect(try await a.map.request("k") == "fetched")
+    // The connection of large values exists before one of them is held.
+    a.map.store(Self.large.value, for: "other")
+    try await a.map.flush()
+    proxy.hold(before: "HOLD")
+    let large = Self.large.value + "HOLD" + Self.large.value
+    a.map.store(large, for: "k")
+    let isFlushed = Guarded(false)
+    let flush = Task {
+      defer { isFlushed.withLock { $0 = true } }
+      try await a.map.flush()
+    }
+    await Failover.poll { proxy.isHeld }
+    let misses = a.map.statistics.misses
+    try await b.map.clear("k")
+    // The first request that follows the change waits until the value is written, or given up.
+    let requests = Task {
+      while try await a.map.request("k") == large { await Task.detached {}.value }
+    }
+    await Failover.poll { a.map.statistics.misses > misses || isFlushed.withLock { $0 } }
+    #expect(!isFlushed.withLock { $0 })
+    proxy.resume()
+    _ = await flush.result
+    try await requests.value
+    for node in [a, b] { #expect(try await node.map.request("k") == "fetched") }
+    for node in [a, b] { try await node.close() }
+  }
+
   @Test func `the status and the health are those of large values, too`() async throws {
     let server = try RedisServer()
     let node = try await CacheNode(server.address) { _ in Self.large.value }

@@ -25,6 +25,16 @@ struct `The watch of a key in a shared tier` {
     #expect(clock.now.offset == .zero)
   }
 
+  @Test func `a flight that looks again after the time of its wait does not wait`() async {
+    watch.begin()
+    async let end: Void = watch.wait(atMost: .seconds(60), on: clock)
+    await clock.sleepers(1)
+    clock.advance(by: .seconds(60))
+    await end
+    watch.begin()
+    #expect(watch.noteChange() == nil)
+  }
+
   @Test func `a wait ends with its time, and with its task`() async {
     watch.begin()
     async let end: Void = watch.wait(atMost: .seconds(60), on: clock)

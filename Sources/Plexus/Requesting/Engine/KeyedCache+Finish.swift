@@ -33,7 +33,7 @@ extension KeyedCache {
       if stack == nil { count(outcome, of: flight, &shard, &transaction) }
       guard let index = shard.keys.index(of: key(of: flight), hash: flight.hash),
         shard[index].state.running === flight
-      else { return outcome }
+      else { return outcome.failure == nil ? outcome : detachedAnswer(outcome, at: now) }
       if shard.hasEdits, storesValue(outcome, shard, index) {
         missing = shard.missingDrafts(of: key(of: flight), flight.hash, arrival)
         if missing != nil { return outcome }
@@ -174,11 +174,18 @@ extension KeyedCache {
       source = .cacher
     }
     guard let older, older.allowsFallback(failure.grounds, at: now) else { return outcome }
+    return stale(older, from: source, because: outcome.error)
+  }
+
+  /// Returns an older value as the answer of a flight that has failed.
+  @inlinable
+  func stale(_ older: Outcome, from source: ResponseSource, because error: (any Error)?) -> Outcome
+  {
     let answer = ValueOutcome(valued(older).value)
     answer.storedAt = older.storedAt
     answer.source = source
     answer.isStale = true
-    answer.error = outcome.error
+    answer.error = error
     return answer
   }
 

@@ -140,6 +140,25 @@ extension KeyedCache {
     shard.removeIfEmpty(index, &effects)
   }
 
+  /// Returns whether a flight is no longer the one of its key.
+  func isDetached(_ flight: Flight) -> Bool {
+    let key = key(of: flight)
+    return shards.withLock(hash: flight.hash) { shard in
+      shard.keys.index(of: key, hash: flight.hash).map { shard[$0].state.running !== flight }
+        ?? true
+    }
+  }
+
+  /// Returns the answer of a detached flight: for a failure, the fallback that the tier still has, if it is allowed.
+  @usableFromInline
+  @inline(never)
+  func detachedAnswer(_ outcome: Outcome, at now: Nanoseconds) -> Outcome {
+    guard shared != nil, let failure = outcome.failure, let stored = failure.stored,
+      stored.allowsFallback(failure.grounds, at: now)
+    else { return outcome }
+    return stale(stored, from: .cacher, because: outcome.error)
+  }
+
   /// Removes the value of a key from memory, and detaches its flights.
   func forgetHere(_ key: Key, hash: UInt64) {
     var effects = makeEffects()

@@ -121,6 +121,7 @@ struct SharedFetching<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   /// too long.
   func fail(_ flights: [Flight], with outcomes: [Outcome]) async {
     let failed = zip(flights, outcomes).filter { $1.kind == .failure }
+    await renewFallbacks(of: failed.map(\.0).filter { cache.isDetached($0) })
     for (flight, _) in failed {
       cache.distrustIfExpired(cache.key(of: flight), hash: flight.hash)
       let storedAt = flight.readCopy?.storedAt ?? .min
@@ -131,6 +132,20 @@ struct SharedFetching<Key: Hashable & Sendable, Value: Sendable>: Sendable {
       flight.plan.previous = nil
     }
     await cache.end(failed.map(\.0), with: failed.map(\.1), isBulk: batch != nil)
+  }
+
+  /// Looks for the fallbacks of detached flights: whatever has detached them can have removed the one before.
+  private func renewFallbacks(of flights: [Flight]) async {
+    guard !flights.isEmpty else { return }
+    let tags = shared.withDebts { $0.tagRemovals.owed }
+    let items = flights.compactMap { flight -> Item? in
+      flight.note(readCopy: nil)
+      guard let watch = shared.watch(of: flight), !cache.owes(flight, watch.name, tags) else {
+        return nil
+      }
+      return Item(name: watch.name, flight: flight, watch: watch, wish: newWish(of: flight))
+    }
+    _ = await lookForFallbacks(of: items)
   }
 
   /// Ends flights whose fetch has failed.

@@ -32,10 +32,13 @@ final class SharedWatch: Sendable {
 
   /// Records that a look begins.
   func begin() {
-    state.withLock { state in
+    // A wait can have ended by its time.
+    let waiting = state.withLock { state in
       state.hasChanged = false
       state.isInterrupted = false
+      return state.waiting.take()
     }
+    withExtendedLifetime(waiting) {}
   }
 
   /// Records a change of the key, and resumes the waiting flight.
