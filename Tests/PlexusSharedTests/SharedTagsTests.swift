@@ -104,6 +104,30 @@ struct `Tags of a shared tier` {
     #expect(b.fetchCount == 2)
   }
 
+  @Test(arguments: Change.allCases)
+  func `a request after a change on another node gets no reply of a look from before it`(
+    change: Change
+  ) async throws {
+    _ = try await a.map.request("a1")
+    let cacher = LateCacher(node: engine.node())
+    let map = MultiplexerMap<String, String>(
+      id: "values",
+      cacher: cacher,
+      tagging: { _ in ["all", "a"] },
+      clock: clock
+    ) { _ in try origin.value("a1") }
+    async let before = map.request("a1")
+    await cacher.gate.arrivals(1)
+    origin.set("2")
+    try await change.make(on: a, repository)
+    #expect(try await a.map.request("a1") == "2")
+    async let after = map.request("a1")
+    while map.statistics.joins + map.statistics.misses < 2 { await Task.detached {}.value }
+    cacher.gate.open()
+    _ = try await before
+    #expect(try await after == "2")
+  }
+
   @Test(arguments: Change.allCases, [false, true])
   func `an update is no answer to requests of a value that was changed on another node`(
     change: Change,
@@ -231,5 +255,21 @@ struct `Tags of a shared tier` {
     clock.advance(by: .seconds(2))
     try await cleared
     #expect(try await b.map.request("a1") == "2")
+  }
+}
+
+/// A cacher whose replies to looks wait until a gate is open.
+private final class LateCacher: ForwardingCacher {
+  let node: SharedMemoryNode<String>
+  let gate = Gate()
+
+  init(node: SharedMemoryNode<String>) { self.node = node }
+
+  func look(
+    for wishes: [String: SharedCache.Wish]
+  ) async throws -> [String: SharedCache.Finding<String>] {
+    let findings = try await node.look(for: wishes)
+    try await gate.wait()
+    return findings
   }
 }

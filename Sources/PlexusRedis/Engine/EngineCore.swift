@@ -322,11 +322,11 @@ final class EngineCore: Sendable {
     await heart?.value
     async let repetition = repeatChanges()
     async let giving: Void = events.close()
-    await withTaskGroup { group in
-      for space in spaces { group.addTask { await space.leave() } }
-    }
+    let left = await leave(spaces)
     let failure = await repetition
     await giving
+    // Requests meanwhile have registered this process again.
+    _ = await leave(left)
     // Their numbers stay in the status.
     await watch.withLock { $0 }?.close()
     await values.withLock { $0 }?.close()
@@ -336,6 +336,18 @@ final class EngineCore: Sendable {
     for space in spaces { space.loseConnection() }
     update { $0.close() }
     if let failure { throw RedisEngineError.publicError(failure) }
+  }
+
+  /// Releases the leases and the registrations of spaces.
+  ///
+  /// - Returns: The spaces for which the server has done that.
+  private func leave(_ spaces: [RedisSpace]) async -> [RedisSpace] {
+    await withTaskGroup { group in
+      for space in spaces { group.addTask { await space.leave() ? space : nil } }
+      return await group.reduce(into: []) { left, space in
+        if let space { left.append(space) }
+      }
+    }
   }
 
   /// Repeats the changes that have failed.

@@ -269,10 +269,17 @@ final class RedisSpace: Sendable {
   }
 
   /// Ends the trust, and releases the leases and the registration.
-  func leave() async {
+  ///
+  /// - Returns: Whether the server has done that.
+  func leave() async -> Bool {
     trust.end()
     await leases.releaseAll()
-    try? await tier.leave()
+    do {
+      try await tier.leave()
+      return true
+    } catch {
+      return false
+    }
   }
 
   // MARK: - Large values

@@ -29,6 +29,8 @@ struct RemovalDebtsState: Sendable {
   }
 
   private(set) var debts: [Subject: Debt] = [:]
+  /// The number of changes that the server has not executed: each look asks for it.
+  private var pendingCount = 0
   private(set) var lastRevision: UInt64 = 0
   /// The changes that are being repeated.
   private var paid: Set<Subject> = []
@@ -51,19 +53,26 @@ struct RemovalDebtsState: Sendable {
     lastRevision += 1
     for subject in subjects {
       let isLast = debts[subject].map { $0.isExecuted || $0.revision <= revision } ?? true
-      debts[subject] = Debt(revision: lastRevision, isExecuted: isExecuted && isLast)
+      set(Debt(revision: lastRevision, isExecuted: isExecuted && isLast), for: subject)
     }
     guard debts.count > Self.limit else { return }
     // What the server has executed is not repeated.
-    let isExecuted = debts.values.allSatisfy(\.isExecuted)
-    debts = [.everything: Debt(revision: lastRevision, isExecuted: isExecuted)]
+    let isExecuted = pendingCount == 0
+    (debts, pendingCount) = ([:], 0)
+    set(Debt(revision: lastRevision, isExecuted: isExecuted), for: .everything)
+  }
+
+  private mutating func set(_ debt: Debt?, for subject: Subject) {
+    if debts[subject]?.isExecuted == false { pendingCount -= 1 }
+    if debt?.isExecuted == false { pendingCount += 1 }
+    debts[subject] = debt
   }
 
   /// Whether a change is owed.
   var isOwing: Bool { !debts.isEmpty }
 
   /// Whether a change is owed that the server has not executed, or is being repeated.
-  var isPending: Bool { !paid.isEmpty || debts.contains { !$0.value.isExecuted } }
+  var isPending: Bool { !paid.isEmpty || pendingCount > 0 }
 
   /// Returns whether one of some changes is owed that the server has not executed, or is being repeated.
   func isPending(_ subjects: some Sequence<Subject>) -> Bool {
@@ -111,11 +120,9 @@ struct RemovalDebtsState: Sendable {
     for subject in subjects {
       let covered = subject == .everything ? Array(debts.keys) : [subject]
       for subject in covered where debts[subject].map({ $0.revision <= revision }) ?? false {
-        if isAcknowledged || subject.isRefresh {
-          debts[subject] = nil
-        } else {
-          debts[subject]?.isExecuted = true
-        }
+        var debt = debts[subject]
+        debt?.isExecuted = true
+        set(isAcknowledged || subject.isRefresh ? nil : debt, for: subject)
       }
     }
   }
@@ -133,7 +140,7 @@ struct RemovalDebtsState: Sendable {
         debts[subject]?.epoch = epoch
         continue
       }
-      if known < epoch, settles { debts[subject] = nil }
+      if known < epoch, settles { set(nil, for: subject) }
     }
   }
 }

@@ -10,8 +10,8 @@ extension KeyedCache {
     guard let shared else { return }
     switch change {
     case .changed(let names):
-      let (keys, waiting) = shared.note(changesOf: names)
-      for (key, hash) in keys { distrust(key, hash: hash, keeping: waiting) }
+      let (keys, fetching) = shared.note(changesOf: names)
+      for (key, hash) in keys { distrust(key, hash: hash, detaching: fetching) }
     case .tagged(let tags):
       let keys = keys(of: tags)
       var names = Set(keys.compactMap { storage?.name(of: $0.key) })
@@ -20,8 +20,8 @@ extension KeyedCache {
       where !names.contains(name) && tagging.map({ !tags.isDisjoint(with: $0(key)) }) ?? false {
         names.insert(name)
       }
-      let (_, waiting) = shared.note(changesOf: names)
-      for (key, hash) in keys { distrust(key, hash: hash, keeping: waiting) }
+      let (_, fetching) = shared.note(changesOf: names)
+      for (key, hash) in keys { distrust(key, hash: hash, detaching: fetching) }
     case .everything:
       contestAll()
       if shared.trust.generation == shared.seenGeneration { distrustAll() } else { _ = isTrusted() }
@@ -41,22 +41,20 @@ extension KeyedCache {
 
   /// Marks the value of a key: it is used again once it has been looked up, and written if its key has not changed.
   ///
-  /// Its flights are detached: a request that begins after the change would get the result of a look or fetch from before
-  /// it. A flight whose look has not begun stays.
+  /// Flights that fetch are detached: a request that begins after the change would get a value from before it. A flight that
+  /// looks repeats its look.
   ///
   /// - Parameters:
   ///   - key: The key.
   ///   - hash: Its hash.
-  ///   - waiting: The flights that look again because of the change.
-  func distrust(_ key: Key, hash: UInt64, keeping waiting: Set<ObjectIdentifier> = []) {
+  ///   - fetching: The flights that fetch.
+  func distrust(_ key: Key, hash: UInt64, detaching fetching: Set<ObjectIdentifier> = []) {
     let name = storage?.name(of: key)
     let live = change(hash, at: .min) { shard, transaction -> LiveFetching<Key, Value>? in
       shard.extras?.pendingWrites?.contest(key, hash: hash, name: name)
       let live = shard.live(key, hash)
       guard let index = shard.keys.index(of: key, hash: hash) else { return live }
-      let state = shard[index].state
-      let isLooking = state.running.map { !waiting.contains(ObjectIdentifier($0)) } ?? false
-      if state.isFetching, isLooking {
+      if let running = shard[index].state.running, fetching.contains(ObjectIdentifier(running)) {
         distrust(index, &shard, &transaction.effects)
       } else {
         markValue(of: key, hash: hash, in: &shard)

@@ -55,6 +55,7 @@ struct SharedFetching<Key: Hashable & Sendable, Value: Sendable>: Sendable {
         await look(for: looking, &round)
         await end(round.failed)
         for part in fetches(of: round) {
+          for flight in part.flights { shared.watch(of: flight)?.beginFetch() }
           let batch = hasFetched ? batch.map { BulkFlight(part.flights, partOf: $0) } : batch
           hasFetched = true
           if flights.count == 1 {
@@ -175,6 +176,10 @@ extension SharedFetching {
           continue
         }
         switch step(finding, for: item) {
+        case .answers where item.watch.hasChanged && item.rest > 0:
+          // The entry can be from before the change, and a request that has joined since from after it.
+          item.rest -= 1
+          again.append(item)
         case .answers(let outcome):
           finish(item.flight, with: outcome)
         case .looksAgain(let version):

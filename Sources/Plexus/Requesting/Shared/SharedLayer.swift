@@ -112,14 +112,13 @@ final class SharedLayer<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   /// Informs the watches of changed entries.
   ///
   /// - Parameter names: The names of the keys.
-  /// - Returns: The keys that were looked up or stored, and the flights that have waited for a change.
-  func note(changesOf names: Set<String>) -> (keys: [HashedKey], waiting: Set<ObjectIdentifier>) {
+  /// - Returns: The keys that were looked up or stored, and the flights that fetch.
+  func note(changesOf names: Set<String>) -> (keys: [HashedKey], fetching: Set<ObjectIdentifier>) {
     let (keys, watches) = state.withLock { state in
       (names.compactMap { state.keys[$0]?.key }, names.flatMap { state.watches[$0] ?? [] })
     }
-    let noted = watches.map { (flight: $0.flight, waiting: $0.noteChange()) }
-    resume(noted.map(\.waiting))
-    return (keys, Set(noted.filter { $0.waiting != nil }.map(\.flight)))
+    resume(watches.map { $0.noteChange() })
+    return (keys, Set(watches.filter(\.isFetching).map(\.flight)))
   }
 
   /// Informs all watches that any entry can have changed.

@@ -7,6 +7,8 @@ final class SharedWatch: Sendable {
     var hasChanged = false
     /// Whether nothing is announced since the last look began.
     var isInterrupted = false
+    /// Whether the flight fetches: a change is no longer followed by a look.
+    var isFetching = false
     var waiting: OneShot<Void>?
 
     var isOver: Bool { hasChanged || isInterrupted }
@@ -32,14 +34,18 @@ final class SharedWatch: Sendable {
 
   /// Records that a look begins.
   func begin() {
-    // A wait can have ended by its time.
-    let waiting = state.withLock { state in
+    state.withLock { state in
       state.hasChanged = false
       state.isInterrupted = false
-      return state.waiting.take()
+      state.isFetching = false
     }
-    withExtendedLifetime(waiting) {}
   }
+
+  /// Records that the flight begins to fetch.
+  func beginFetch() { state.withLock { $0.isFetching = true } }
+
+  /// Whether the flight fetches.
+  var isFetching: Bool { state.withLock { $0.isFetching } }
 
   /// Records a change of the key, and resumes the waiting flight.
   func note() {
