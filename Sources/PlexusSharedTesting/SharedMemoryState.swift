@@ -156,12 +156,17 @@ struct SharedMemoryState<Value: Sendable>: Sendable {
     at now: Duration
   ) -> (Set<String>, [Announcement]) {
     // A value from before a removal of everything is not stored after it.
-    var entries = entries.filter { $0.value.generation.map { $0.number == epoch.counter } ?? true }
+    let isPast: (CacheEntry<Value>) -> Bool = { [epoch] entry in
+      entry.generation.map { $0.number != epoch.counter } ?? false
+    }
     let overtaken = Set(
       entries.filter { key, entry in
-        entry.unchangedSince.map { hasChanged(key, since: $0, for: entry) } ?? false
+        isPast(entry)
+          ? entry.storeID != nil
+          : entry.unchangedSince.map { hasChanged(key, since: $0, for: entry) } ?? false
       }.keys
     )
+    var entries = entries.filter { !isPast($0.value) }
     for key in overtaken {
       entries[key] = nil
       interested[key, default: []].insert(node)

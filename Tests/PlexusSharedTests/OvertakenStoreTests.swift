@@ -62,6 +62,21 @@ struct `Stored values that another process overtakes` {
     await #expect(throws: (any Error).self) { try await node.map.flush() }
   }
 
+  @Test(arguments: [false, true])
+  func `are fetched again by all if everything was removed and their process has not heard of it`(
+    isUpdate: Bool
+  ) async throws {
+    _ = try await node.map.request("k")
+    node.cacher.delayAnnouncements()
+    try await other.map.clear()
+    #expect(try await other.map.request("k") == "1")
+    origin.set("2")
+    if isUpdate { node.map.update("k") { $0 = "2" } } else { node.map.store("2", for: "k") }
+    try await node.map.flush()
+    node.cacher.hearAnnouncements()
+    try await expect("2")
+  }
+
   @Test(arguments: Change.allCases)
   func `do not replace a change that was made while they could not be sent`(
     change: Change

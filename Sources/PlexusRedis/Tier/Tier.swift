@@ -370,6 +370,10 @@ final class Tier: Sendable {
         else {
           throw TierError.unexpectedReply
         }
+        // Everything was removed since: a cache has to know of it.
+        for value in values where elements.count == 1 && value.id != nil {
+          changed[value.key] = TierError.changed
+        }
         for (value, element) in zip(values, elements.dropFirst()) {
           guard let token = token(element) else { throw TierError.unexpectedReply }
           if token == 0 { changed[value.key] = TierError.changed }

@@ -648,6 +648,32 @@ struct `Caches during an outage of a Redis server` {
     for node in [node, other] { try await node.close() }
   }
 
+  @Test
+  func `a value that was stored during an outage in which everything was removed is fetched again`()
+    async throws
+  {
+    let server = try RedisServer()
+    let proxy = try RedisProxy(server)
+    let origin = Guarded("1")
+    let other = try await CacheNode(server.address) { _ in origin.withLock { $0 } }
+    let node = try await CacheNode(proxy.address) { _ in origin.withLock { $0 } }
+    #expect(try await node.map.request("k") == "1")
+    proxy.refuse()
+    await node.engine.becomesIsolated()
+    origin.withLock { $0 = "2" }
+    node.map.store("2", for: "k")
+    await #expect(throws: CacherError.self) { try await node.map.flush() }
+    origin.withLock { $0 = "1" }
+    try await other.map.clear()
+    #expect(try await other.map.request("k") == "1")
+    origin.withLock { $0 = "2" }
+    proxy.endRefusal()
+    await node.engine.becomesConnected()
+    try await node.map.flush()
+    for node in [other, node] { #expect(try await node.map.request("k") == "2") }
+    for node in [node, other] { try await node.close() }
+  }
+
   @Test func `a value that is stored after a failed removal stays`() async throws {
     let server = try RedisServer()
     let a = try await hastyNode(at: server.address)

@@ -56,7 +56,16 @@ extension StorageSynchronization {
         entries[item.name]?.unchangedSince = nil
       }
     }
-    if !others.isEmpty { results.failures.merge(await store(others)) { _, newer in newer } }
+    if !others.isEmpty {
+      for (name, error) in await store(others) {
+        if error is SharedCache.Overtaken {
+          // Everything has been removed since it was stored.
+          results.overtaken.insert(name)
+        } else {
+          results.failures[name] = error
+        }
+      }
+    }
     for item in items
     where entries[item.name] != nil && entries[item.name]?.unchangedSince == nil
       && results.failures[item.name] == nil && isContested(item)
