@@ -114,8 +114,9 @@ struct `Tags of a shared tier` {
       id: "values",
       cacher: cacher,
       tagging: { _ in ["all", "a"] },
-      clock: clock
-    ) { _ in try origin.value("a1") }
+      clock: clock,
+      onKeyFetch: { [origin] in try origin.value($0) }
+    )
     async let before = map.request("a1")
     await cacher.gate.arrivals(1)
     origin.set("2")
