@@ -105,6 +105,31 @@ struct `Tags of a shared tier` {
   }
 
   @Test(arguments: Change.allCases)
+  func `a request after a change on another node joins no fetch that was taken over before it`(
+    change: Change
+  ) async throws {
+    let dead = Self.makeNode(engine, clock, origin)
+    dead.gate.close()
+    let lost = Task { try await dead.map.request("a1") }
+    await dead.gate.arrivals(1)
+    b.gate.close()
+    async let before = b.map.request("a1")
+    await clock.sleepers(1)
+    dead.cacher.cutOff()
+    clock.advance(by: .seconds(3))
+    await b.gate.arrivals(1)
+    try await change.make(on: a, repository)
+    let count = b.cacher.lookCount
+    async let after = b.map.request("a1")
+    while b.cacher.lookCount == count { await Task.detached {}.value }
+    b.gate.open()
+    #expect(try await [before, after] == ["1", "1"])
+    #expect(b.fetchCount == 2)
+    dead.gate.open()
+    _ = await lost.result
+  }
+
+  @Test(arguments: Change.allCases)
   func `a request after a change on another node gets no reply of a look from before it`(
     change: Change
   ) async throws {

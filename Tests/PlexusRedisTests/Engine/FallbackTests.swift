@@ -79,6 +79,32 @@ struct `Fallbacks and batches over a Redis server` {
     for node in [holder, node] { try await node.close() }
   }
 
+  @Test func `a process whose look another one has overtaken answers with its stale value`()
+    async throws
+  {
+    let proxy = try RedisProxy(server)
+    let (holder, _, gate) = try await makePair(hasValue: false)
+    let policy = CachePolicy(timeToLive: .milliseconds(1))
+    let node = try await CacheNode(proxy.address, policy: policy) { [origin] _ in
+      try origin.withLock { $0 }.get()
+    }
+    #expect(try await node.map.refresh("k").request("k") == "1")
+    _ = try RedisShell.run("BLPOP nothing 0.02", on: server)
+    let count = holder.fetchCount
+    fail()
+    proxy.hold(before: "EVALSHA")
+    let waiting = Task { try await node.map.response("k") }
+    await Failover.poll { proxy.isHeld }
+    let fetch = Task { try await holder.map.request("k") }
+    await gate.arrivals(count + 1)
+    proxy.resume()
+    gate.open()
+    #expect(try await fetch.value == "1")
+    let response = try await waiting.value
+    #expect(response.value == "1" && response.isStale)
+    for node in [holder, node] { try await node.close() }
+  }
+
   @Test func `the policy judges the failure of another process`() async throws {
     let (holder, node, gate) = try await makePair({ $0.usesCachedValue = { _ in false } })
     let count = node.fetchCount
