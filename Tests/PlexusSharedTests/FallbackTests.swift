@@ -31,6 +31,25 @@ struct `Fallbacks with a shared tier` {
     return SharedNode(engine, clock: clock, policy: policy, fetch: origin.value)
   }
 
+  /// Returns nodes whose stale value answers: the renewal of the first one fails when its gate opens, and that of the second
+  /// one waits for it.
+  private func makeRenewing() async throws -> (SharedNode, SharedNode) {
+    let (a, b) = (
+      makeNode { $0.staleWhileRevalidate = .seconds(600) },
+      makeNode { $0.staleWhileRevalidate = .seconds(600) }
+    )
+    _ = try await a.map.request("k")
+    _ = try await b.map.request("k")
+    passMinute()
+    origin.fail(Broken())
+    a.gate.close()
+    #expect(try await a.map.request("k") == "1")
+    await a.gate.arrivals(2)
+    #expect(try await b.map.request("k") == "1")
+    await engineClock.sleepers(1)
+    return (a, b)
+  }
+
   /// Lets a node wait for the second fetch of another one, until the gate of that one is opened.
   private func wait(
     _ waiting: SharedNode,
@@ -69,20 +88,7 @@ struct `Fallbacks with a shared tier` {
   @Test func `a stale value answers requests that arrive while a failure elsewhere is noticed`()
     async throws
   {
-    let (a, b) = (
-      makeNode { $0.staleWhileRevalidate = .seconds(600) },
-      makeNode { $0.staleWhileRevalidate = .seconds(600) }
-    )
-    _ = try await a.map.request("k")
-    _ = try await b.map.request("k")
-    passMinute()
-    origin.fail(Broken())
-    a.gate.close()
-    #expect(try await a.map.request("k") == "1")
-    await a.gate.arrivals(2)
-    // Its renewal waits for that of the other node.
-    #expect(try await b.map.request("k") == "1")
-    await engineClock.sleepers(1)
+    let (a, b) = try await makeRenewing()
     b.cacher.delayCalls(by: .seconds(1))
     a.gate.open()
     // The next look of the renewal is on its way.
@@ -178,20 +184,7 @@ struct `Fallbacks with a shared tier` {
   @Test func `a stale value answers requests after the fetch of another node has failed`()
     async throws
   {
-    let (a, b) = (
-      makeNode { $0.staleWhileRevalidate = .seconds(600) },
-      makeNode { $0.staleWhileRevalidate = .seconds(600) }
-    )
-    _ = try await a.map.request("k")
-    _ = try await b.map.request("k")
-    passMinute()
-    origin.fail(Broken())
-    // The renewal of the first node, for which that of the second one waits.
-    a.gate.close()
-    #expect(try await a.map.request("k") == "1")
-    await a.gate.arrivals(2)
-    #expect(try await b.map.request("k") == "1")
-    await engineClock.sleepers(1)
+    let (a, b) = try await makeRenewing()
     #expect(try await b.map.request("k") == "1")
     b.gate.close()
     a.gate.open()

@@ -244,6 +244,18 @@ struct `A space of the shared tier` {
     while (try? await b.tier.read(Tier.Wish("k"))) == nil { await Task.detached {}.value }
   }
 
+  /// Returns changes of a key with the tag "x" by another node, and one by a node of another schema.
+  private func changes(by node: Node, _ other: Node) -> [() async throws -> Void] {
+    [
+      { try await node.tier.store([("k", [9], ["x"])]) },
+      { try await node.tier.remove(["k"]) },
+      { try await node.tier.outdate(["k"]) },
+      { try await node.tier.remove(tags: ["x"]) },
+      { try await node.tier.removeAll() },
+      { try await other.tier.store([("k", [9], ["x"])]) },
+    ]
+  }
+
   @Test func `a value that requires an unchanged key is stored over no change`() async throws {
     let server = try RedisServer()
     let (a, b) = (try await Node("a", on: server), try await Node("b", on: server))
@@ -262,15 +274,7 @@ struct `A space of the shared tier` {
     // A key without an entry can have been removed.
     _ = try await a.entry("k")
     #expect(await !store(1, since: a.tier.newest.token))
-    let changes: [() async throws -> Void] = [
-      { try await b.tier.store([("k", [9], ["x"])]) },
-      { try await b.tier.remove(["k"]) },
-      { try await b.tier.outdate(["k"]) },
-      { try await b.tier.remove(tags: ["x"]) },
-      { try await b.tier.removeAll() },
-      { try await other.tier.store([("k", [9], ["x"])]) },
-      { try await other.tier.remove(["k"]) },
-    ]
+    let changes = changes(by: b, other) + [{ try await other.tier.remove(["k"]) }]
     for change in changes {
       try await a.tier.store([("k", [1], ["x"])])
       let token = a.tier.newest.token
@@ -313,19 +317,14 @@ struct `A space of the shared tier` {
       #expect(try await !store(id))
     }
     let entry = a.tier.names.entry("k")
-    let changes: [() async throws -> Void] = [
-      { try await b.tier.store([("k", [9], ["x"])]) },
-      { try await b.tier.remove(["k"]) },
-      { try await b.tier.outdate(["k"]) },
-      { try await b.tier.remove(tags: ["x"]) },
-      { try await b.tier.removeAll() },
-      { try await other.tier.store([("k", [9], ["x"])]) },
-      { _ = try await b.tier.fill([9], under: b.lease("k")) },
-      // Damage, and an entry of an earlier version of the library.
-      { try RedisShell.perform(["HSET \(entry) v x"], on: server) },
-      { try RedisShell.perform(["HSET \(entry) i 'one  10'"], on: server) },
-      { try RedisShell.perform(["HDEL \(entry) i"], on: server) },
-    ]
+    let changes =
+      changes(by: b, other) + [
+        { _ = try await b.tier.fill([9], under: b.lease("k")) },
+        // Damage, and an entry of an earlier version of the library.
+        { try RedisShell.perform(["HSET \(entry) v x"], on: server) },
+        { try RedisShell.perform(["HSET \(entry) i 'one  10'"], on: server) },
+        { try RedisShell.perform(["HDEL \(entry) i"], on: server) },
+      ]
     for (index, change) in changes.enumerated() {
       #expect(try await store("one 10", since: nil))
       #expect(try await store("one 11"))

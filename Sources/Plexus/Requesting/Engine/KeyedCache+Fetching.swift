@@ -104,8 +104,6 @@ extension KeyedCache {
     let unread = Dictionary(
       uniqueKeysWithValues: failures.unread.map { (ObjectIdentifier($0.flight), $0) }
     )
-    let start = fetchStart
-    for failed in failures.unread { failed.flight.attempt.copyStart = start }
     await readCopies(for: failures.unread.map(\.flight)) { flight, copy in
       flight.note(readCopy: copy)
       guard let failed = unread[ObjectIdentifier(flight)] else { return }

@@ -38,8 +38,6 @@ extension KeyedCache {
   private func readAndFetch(_ flights: [Flight], scope: Flight, by fetch: @escaping Fetch) async {
     let batch = scope as? BulkFlight
     let reading = flights.filter(\.plan.readsFirst)
-    let start = fetchStart
-    for flight in reading { flight.attempt.copyStart = start }
     let departure = BulkDeparture(flights.filter { !$0.plan.readsFirst })
     let depart: @concurrent @Sendable (Bool) async -> Void = { [self] isLate in
       let (known, followers) = departure.takeKnown()
@@ -106,6 +104,8 @@ extension KeyedCache {
   ///   - onRead: Called with each flight and its copy, one after another, as soon as the copy has been read.
   func readCopies(for flights: [Flight], _ onRead: (Flight, Outcome?) -> Void) async {
     guard let storage else { return }
+    let start = storage.fetchStart
+    for flight in flights { flight.attempt.copyStart = start }
     if flights.count == 1 {
       return onRead(flights[0], await readCopy(for: flights[0], from: storage))
     }
