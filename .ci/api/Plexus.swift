@@ -1612,6 +1612,8 @@ public enum SharedCache : Sendable {
 
         case changed(Set<String>)
 
+        case leased(Set<String>)
+
         case tagged(Set<Plexus.CacheTag>)
 
         case everything

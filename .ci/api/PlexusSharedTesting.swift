@@ -140,6 +140,8 @@ public struct SharedCacherConformance : Sendable {
 
         case lookOnly
 
+        case announcesLeases
+
         case announcesToReaders
 
         case announcesToWriters

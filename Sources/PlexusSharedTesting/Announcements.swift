@@ -5,6 +5,7 @@ internal import PlexusSupport
 final class Announcements: Sendable {
   private enum Subject: Sendable {
     case key(String)
+    case lease(String)
     /// The removal by a tag, which an engine can announce by the keys.
     case removal(CacheTag, key: String)
     case everything
@@ -12,6 +13,7 @@ final class Announcements: Sendable {
 
   private struct State: Sendable {
     var keys: Set<String> = []
+    var leases: Set<String> = []
     var tags: Set<CacheTag> = []
     var isComplete = false
     var waiting: [(subject: Subject, continuation: CheckedContinuation<Void, Never>)] = []
@@ -22,6 +24,7 @@ final class Announcements: Sendable {
         let isSatisfied =
           switch waiter.subject {
           case .key(let key): keys.remove(key) != nil
+          case .lease(let key): leases.contains(key)
           case .removal(let tag, let key): tags.contains(tag) || keys.contains(key)
           case .everything: isComplete
           }
@@ -44,6 +47,7 @@ final class Announcements: Sendable {
       case .changed(let keys): state.keys.formUnion(keys)
       case .tagged(let tags): state.tags.formUnion(tags)
       case .everything: state.isComplete = true
+      case .leased(let keys): state.leases.formUnion(keys)
       case .interrupted: break
       }
       return state.takeSatisfied()
@@ -58,6 +62,11 @@ final class Announcements: Sendable {
   /// Waits for a change of a key, which counts once.
   func wait(for key: String) async {
     await wait(.key(key))
+  }
+
+  /// Waits for the change of a key's lease.
+  func waitForLease(of key: String) async {
+    await wait(.lease(key))
   }
 
   /// Waits until the removal by a tag is announced.

@@ -254,6 +254,21 @@ struct Checks: Sendable {
     try require(next.version > lease.version, "A later lease has a higher version.")
   }
 
+  func announcesLeases() async throws {
+    try await fill("old", by: a)
+    try await a.outdate(["key"])
+    let lease = try await lease(a)
+    let announcements = Announcements(of: b)
+    guard case .busy = try await look(b) else {
+      return try require(false, "The key is busy.")
+    }
+    await a.release([lease], because: nil)
+    await announcements.waitForLease(of: "key")
+    try require(!announcements.contains("key"), "The end of a lease is no change of the entry.")
+    try await a.store(["key": Self.entry("new")])
+    await announcements.wait(for: "key")
+  }
+
   func lostLease() async throws {
     let lost = try await lease(a)
     try await b.remove(.keys(["key"]), reach: .shared)

@@ -59,6 +59,8 @@ public struct SharedCacherConformance: Sendable {
     case lostLease
     /// A look without a wish for a lease takes none.
     case lookOnly
+    /// The end of a lease is announced as such to the nodes that have found the key busy, and later changes as well.
+    case announcesLeases
     /// Changes are announced to the nodes that have looked for the key.
     case announcesToReaders
     /// Changes are announced to the node that has filled or stored the value.
@@ -121,6 +123,7 @@ public struct SharedCacherConformance: Sendable {
     case .releasedLease: try await checks.releasedLease()
     case .lostLease: try await checks.lostLease()
     case .lookOnly: try await checks.lookOnly()
+    case .announcesLeases: try await checks.announcesLeases()
     case .announcesToReaders: try await checks.announcesToReaders()
     case .announcesToWriters: try await checks.announcesToWriters()
     case .noEcho: try await checks.noEcho()

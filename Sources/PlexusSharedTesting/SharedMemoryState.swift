@@ -214,7 +214,11 @@ struct SharedMemoryState<Value: Sendable>: Sendable {
       records[lease.key] = record
       released.append(lease.key)
     }
-    return announce(released, by: node, keepsOwn: true)
+    // The entries are the same: their next change is announced as well.
+    return released.compactMap { key in
+      let others = interested[key]?.subtracting([node]) ?? []
+      return others.isEmpty ? nil : Announcement(nodes: others, change: .leased([key]))
+    }
   }
 
   mutating func outdate(_ keys: Set<String>, by node: Int) -> [Announcement] {

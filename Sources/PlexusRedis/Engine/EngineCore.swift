@@ -322,11 +322,9 @@ final class EngineCore: Sendable {
     await heart?.value
     async let repetition = repeatChanges()
     async let giving: Void = events.close()
-    let left = await leave(spaces)
+    await leave(spaces)
     let failure = await repetition
     await giving
-    // Requests meanwhile have registered this process again.
-    _ = await leave(left)
     // Their numbers stay in the status.
     await watch.withLock { $0 }?.close()
     await values.withLock { $0 }?.close()
@@ -339,14 +337,9 @@ final class EngineCore: Sendable {
   }
 
   /// Releases the leases and the registrations of spaces.
-  ///
-  /// - Returns: The spaces for which the server has done that.
-  private func leave(_ spaces: [RedisSpace]) async -> [RedisSpace] {
+  private func leave(_ spaces: [RedisSpace]) async {
     await withTaskGroup { group in
-      for space in spaces { group.addTask { await space.leave() ? space : nil } }
-      return await group.reduce(into: []) { left, space in
-        if let space { left.append(space) }
-      }
+      for space in spaces { group.addTask { await space.leave() } }
     }
   }
 

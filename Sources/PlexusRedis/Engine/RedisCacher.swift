@@ -28,8 +28,10 @@ final class RedisCacher<Value: Codable & Sendable>: SharedCacher {
   ) async throws -> [String: SharedCache.Finding<Value>] {
     try await RedisEngineError.translating {
       do {
-        try await space.hear()
-        return try await find(try await space.debts.withoutOwed(wishes))
+        return try await space.present {
+          try await space.hear()
+          return try await find(try await space.debts.withoutOwed(wishes))
+        }
       } catch let error as RedisConnectionError {
         if case .timedOut = error { space.note { $0.timedOutLooks += 1 } }
         throw error

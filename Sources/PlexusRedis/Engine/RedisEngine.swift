@@ -175,10 +175,11 @@ public final actor RedisEngine {
   /// process, and ends its connections.
   ///
   /// Call this method before the process ends. Otherwise, other processes wait for its leases, and the next clear with
-  /// the reach `.everywhere` waits until its near lease has expired. Caches continue without the server. Publishing an event
-  /// throws, and connected buses report that their link has ended. The call is not ended by cancellation. With a server that
-  /// does not answer, it takes about ``RedisOptions/commandTimeout``, or ``RedisOptions/eventTimeout`` if this process has
-  /// events of a group, whichever is longer.
+  /// the reach `.everywhere` waits until its near lease has expired. Caches continue without the server, and the call waits
+  /// for their lookups that are on their way. Publishing an event throws, and connected buses report that their link has
+  /// ended. The call is not ended by cancellation. With a server that does not answer, it takes about
+  /// ``RedisOptions/commandTimeout``, or ``RedisOptions/eventTimeout`` if this process has events of a group, whichever is
+  /// longer.
   ///
   /// - Throws: The error of a removal that has failed again within ``RedisOptions/commandTimeout``: other processes can
   ///   still use its entries. The engine is closed in any case.

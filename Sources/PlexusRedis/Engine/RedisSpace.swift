@@ -20,6 +20,11 @@ final class RedisSpace: Sendable {
     var refused = RefusedValuesState<ContinuousClock.Instant>()
     /// The keys whose announcements are held back during a fill over another connection, and how many have come.
     var held: [String: Int] = [:]
+    /// The number of operations that can register this process, or take leases.
+    var operationCount = 0
+    var hasLeft = false
+    /// The calls that wait for the end of these operations.
+    var leaving: [CheckedContinuation<Void, Never>] = []
   }
 
   /// The numbers of the space for metrics.
@@ -89,7 +94,10 @@ final class RedisSpace: Sendable {
         if let count { state.held[key] = count + 1 }
         return count
       }
-      if count == nil { announce(.changed([key])) }
+      if count == nil {
+        // The entry has an announcement of its own.
+        if case .lease = subject { announce(.leased([key])) } else { announce(.changed([key])) }
+      }
       if count == 0 { endHold(of: key) }
     case .tag(let name): announce(.tagged([CacheTag(name)]))
     case .epoch, .fence: loseTrack()
@@ -268,18 +276,53 @@ final class RedisSpace: Sendable {
     return report.remaining
   }
 
+  /// Performs an operation that can register this process, or take leases, unless this process leaves.
+  ///
+  /// - Returns: The result.
+  /// - Throws: The error of the operation, or ``RedisConnectionError/closed``.
+  func present<Result>(_ operation: () async throws -> Result) async throws -> Result {
+    try state.withLock { state in
+      guard !state.hasLeft else { throw RedisConnectionError.closed }
+      state.operationCount += 1
+    }
+    defer {
+      let leaving = state.withLock { state -> [CheckedContinuation<Void, Never>] in
+        state.operationCount -= 1
+        guard state.operationCount == 0 else { return [] }
+        defer { state.leaving = [] }
+        return state.leaving
+      }
+      for call in leaving { call.resume() }
+    }
+    return try await operation()
+  }
+
   /// Ends the trust, and releases the leases and the registration.
+  func leave() async {
+    trust.end()
+    let isPresent = state.withLock { state in
+      state.hasLeft = true
+      return state.operationCount > 0
+    }
+    // A server that did not do it gives no leases either.
+    guard await release(), isPresent else { return }
+    // Operations that had begun can have taken leases, and registered this process again.
+    await withCheckedContinuation { continuation in
+      let isOver = state.withLock { state in
+        if state.operationCount > 0 { state.leaving.append(continuation) }
+        return state.operationCount == 0
+      }
+      if isOver { continuation.resume() }
+    }
+    _ = await release()
+  }
+
+  /// Releases the leases and the registration.
   ///
   /// - Returns: Whether the server has done that.
-  func leave() async -> Bool {
-    trust.end()
+  private func release() async -> Bool {
     await leases.releaseAll()
-    do {
-      try await tier.leave()
-      return true
-    } catch {
-      return false
-    }
+    return (try? await tier.leave()) != nil
   }
 
   // MARK: - Large values
@@ -345,7 +388,7 @@ final class RedisSpace: Sendable {
   func waitForAcknowledgements(of mark: TierMark) async throws {
     let start = ContinuousClock.now
     // This node acknowledges it first.
-    _ = try await exchangeMarks()
+    _ = try await present { _ = try await exchangeMarks() }
     while true {
       let registered = try await note(try await tier.laggards(behind: mark), isComplete: false)
       let unregistered = state.withLock { $0.unregisteredUntil }.map { $0 - .now } ?? .zero

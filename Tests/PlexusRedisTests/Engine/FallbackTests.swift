@@ -121,6 +121,25 @@ struct `Fallbacks and batches over a Redis server` {
     for node in [holder, node] { try await node.close() }
   }
 
+  @Test func `a stale value answers at once while another process fetches, and after its failure`()
+    async throws
+  {
+    let (holder, node, gate) = try await makePair({ $0.staleWhileRevalidate = .seconds(3_600) })
+    let monitor = try await RedisMonitor(server)
+    fail()
+    let fetch = Task { try await holder.map.response("k") }
+    await gate.arrivals(2)
+    // Its renewal waits for the other process, and it does not.
+    for _ in 0..<10 { #expect(try await node.map.request("k") == "1") }
+    await monitor.looks(for: "k", by: 2)
+    for _ in 0..<10 { #expect(try await node.map.request("k") == "1") }
+    #expect(node.fetchCount == 1)
+    gate.open()
+    #expect(try await fetch.value.isStale)
+    for _ in 0..<100 { #expect(try await node.map.request("k") == "1") }
+    for node in [holder, node] { try await node.close() }
+  }
+
   @Test func `the soft timeout answers a process that waits for another one`() async throws {
     let (holder, node, gate) = try await makePair({ $0.softTimeout = .milliseconds(50) })
     let count = node.fetchCount

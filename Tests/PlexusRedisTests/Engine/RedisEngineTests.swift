@@ -487,6 +487,36 @@ struct `Caches over a Redis server` {
     #expect(try await lost.value == "1")
   }
 
+  @Test func `an engine leaves no registration and no lease, whatever is requested meanwhile`()
+    async throws
+  {
+    let server = try RedisServer()
+    for round in 0..<20 {
+      // Requests send heartbeats of their own.
+      let node = try await Node(server, nearLease: .milliseconds(200)) { _ in "1" }
+      let isOver = Guarded(false)
+      let requests = Task {
+        await withTaskGroup { group in
+          for index in 0..<8 {
+            group.addTask {
+              var count = 0
+              while !isOver.withLock({ $0 }) {
+                count += 1
+                _ = try? await node.map.request("\(round) \(index) \(count)")
+              }
+            }
+          }
+        }
+      }
+      await node.gate.arrivals(20)
+      try await node.engine.close()
+      isOver.withLock { $0 = true }
+      await requests.value
+      #expect(try RedisShell.run("ZCOUNT {values}:2:nodes 0 +inf", on: server) == ":0\r\n")
+      #expect(try RedisShell.run("KEYS {values}:2:l:*", on: server) == "*0\r\n")
+    }
+  }
+
   @Test func `D13 and D18: many keys are requested while the server stands still`() async throws {
     let server = try RedisServer()
     var options = RedisOptions()

@@ -12,6 +12,11 @@ extension KeyedCache {
     case .changed(let names):
       let (keys, fetching) = shared.note(changesOf: names)
       for (key, hash) in keys { distrust(key, hash: hash, detaching: fetching) }
+    case .leased(let names):
+      let (keys, fetching) = shared.note(changesOf: names, ofLeases: true)
+      for (key, hash) in keys {
+        distrust(key, hash: hash, detaching: fetching, marksValue: false)
+      }
     case .tagged(let tags):
       let keys = keys(of: tags)
       var names = Set(keys.compactMap { storage?.name(of: $0.key) })
@@ -48,7 +53,13 @@ extension KeyedCache {
   ///   - key: The key.
   ///   - hash: Its hash.
   ///   - fetching: The flights that fetch.
-  func distrust(_ key: Key, hash: UInt64, detaching fetching: Set<ObjectIdentifier> = []) {
+  ///   - marksValue: Whether the value is marked if no flight is detached.
+  func distrust(
+    _ key: Key,
+    hash: UInt64,
+    detaching fetching: Set<ObjectIdentifier> = [],
+    marksValue: Bool = true
+  ) {
     let name = storage?.name(of: key)
     let live = change(hash, at: .min) { shard, transaction -> LiveFetching<Key, Value>? in
       shard.extras?.pendingWrites?.contest(key, hash: hash, name: name)
@@ -56,9 +67,10 @@ extension KeyedCache {
       guard let index = shard.keys.index(of: key, hash: hash) else { return live }
       if let running = shard[index].state.running, fetching.contains(ObjectIdentifier(running)) {
         distrust(index, &shard, &transaction.effects)
-      } else {
-        markValue(of: key, hash: hash, in: &shard)
+        return live
       }
+      guard marksValue else { return nil }
+      markValue(of: key, hash: hash, in: &shard)
       return live
     }
     live?.confirm()

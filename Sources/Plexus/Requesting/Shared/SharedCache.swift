@@ -189,8 +189,12 @@ public enum SharedCache: Sendable {
 
   /// A change that another process has made in a ``SharedCacher``.
   public enum Change: Hashable, Sendable {
-    /// The entries or leases of these keys have changed.
+    /// The entries of these keys have changed.
     case changed(Set<String>)
+    /// The leases of these keys have changed, and the entries have not: fetches have begun, or ended without a value.
+    ///
+    /// Requests that wait for the fetch of another process look again. Values in memory stay valid.
+    case leased(Set<String>)
     /// The entries with these tags were removed.
     case tagged(Set<CacheTag>)
     /// Any entry can have changed.

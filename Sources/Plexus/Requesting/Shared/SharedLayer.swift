@@ -106,18 +106,23 @@ final class SharedLayer<Key: Hashable & Sendable, Value: Sendable>: Sendable {
       return watch
     }
     guard let watch else { return false }
-    return watch.hasChanged || watch.generation != trust.generation
+    return watch.entryHasChanged || watch.generation != trust.generation
   }
 
   /// Informs the watches of changed entries.
   ///
-  /// - Parameter names: The names of the keys.
+  /// - Parameters:
+  ///   - names: The names of the keys.
+  ///   - isLease: Whether only their leases have changed.
   /// - Returns: The keys that were looked up or stored, and the flights that fetch.
-  func note(changesOf names: Set<String>) -> (keys: [HashedKey], fetching: Set<ObjectIdentifier>) {
+  func note(
+    changesOf names: Set<String>,
+    ofLeases isLease: Bool = false
+  ) -> (keys: [HashedKey], fetching: Set<ObjectIdentifier>) {
     let (keys, watches) = state.withLock { state in
       (names.compactMap { state.keys[$0]?.key }, names.flatMap { state.watches[$0] ?? [] })
     }
-    resume(watches.map { $0.noteChange() })
+    resume(watches.map { $0.noteChange(ofLease: isLease) })
     return (keys, Set(watches.filter(\.isFetching).map(\.flight)))
   }
 

@@ -4,7 +4,9 @@
 /// processed after it.
 final class SharedWatch: Sendable {
   private struct State {
+    /// Whether the entry or the lease of the key has changed since the last look began.
     var hasChanged = false
+    var entryHasChanged = false
     /// Whether nothing is announced since the last look began.
     var isInterrupted = false
     /// Whether the flight fetches: a change is no longer followed by a look.
@@ -26,8 +28,11 @@ final class SharedWatch: Sendable {
     self.generation = generation
   }
 
-  /// Whether the key has changed since the last look began.
+  /// Whether the entry or the lease of the key has changed since the last look began.
   var hasChanged: Bool { state.withLock { $0.hasChanged } }
+
+  /// Whether the entry of the key has changed since the last look began.
+  var entryHasChanged: Bool { state.withLock { $0.entryHasChanged } }
 
   /// Whether a flight that waits has to look again.
   var isOver: Bool { state.withLock { $0.isOver } }
@@ -36,6 +41,7 @@ final class SharedWatch: Sendable {
   func begin() {
     state.withLock { state in
       state.hasChanged = false
+      state.entryHasChanged = false
       state.isInterrupted = false
       state.isFetching = false
     }
@@ -54,10 +60,12 @@ final class SharedWatch: Sendable {
 
   /// Records a change of the key.
   ///
+  /// - Parameter isLease: Whether only its lease has changed.
   /// - Returns: The waiting flight, which has to be resumed.
-  func noteChange() -> OneShot<Void>? {
+  func noteChange(ofLease isLease: Bool = false) -> OneShot<Void>? {
     state.withLock { state in
       state.hasChanged = true
+      if !isLease { state.entryHasChanged = true }
       return state.waiting.take()
     }
   }
