@@ -6,6 +6,8 @@ final class Announcements: Sendable {
   private enum Subject: Sendable {
     case key(String)
     case lease(String)
+    /// A change of the key or of its lease.
+    case any(String)
     /// The removal by a tag, which an engine can announce by the keys.
     case removal(CacheTag, key: String)
     case everything
@@ -25,6 +27,7 @@ final class Announcements: Sendable {
           switch waiter.subject {
           case .key(let key): keys.remove(key) != nil
           case .lease(let key): leases.contains(key)
+          case .any(let key): leases.remove(key) != nil || keys.remove(key) != nil
           case .removal(let tag, let key): tags.contains(tag) || keys.contains(key)
           case .everything: isComplete
           }
@@ -67,6 +70,11 @@ final class Announcements: Sendable {
   /// Waits for the change of a key's lease.
   func waitForLease(of key: String) async {
     await wait(.lease(key))
+  }
+
+  /// Waits for a change of a key or of its lease, which counts once.
+  func waitForAnyChange(of key: String) async {
+    await wait(.any(key))
   }
 
   /// Waits until the removal by a tag is announced.

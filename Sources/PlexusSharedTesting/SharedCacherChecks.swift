@@ -88,7 +88,7 @@ struct Checks: Sendable {
     _ change: (inout SharedCache.Wish) -> Void = { _ in }
   ) async throws -> SharedCache.Finding<String> {
     while true {
-      await announcements.wait(for: "key")
+      await announcements.waitForAnyChange(of: "key")
       let finding = try await look(node, "key", change)
       if case .busy = finding { continue }
       return finding

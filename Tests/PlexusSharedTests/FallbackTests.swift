@@ -93,13 +93,35 @@ struct `Fallbacks with a shared tier` {
     a.gate.open()
     // The next look of the renewal is on its way.
     while b.cacher.lookCount < 3 { await Task.detached {}.value }
-    async let late = b.map.response("k")
-    while b.map.statistics.joins < 1 { await Task.detached {}.value }
-    b.cacher.delayCalls(by: .zero)
-    engineClock.advance(by: .seconds(1))
-    let response = try await late
+    let response = try await b.map.response("k")
     #expect(response.value == "1")
     #expect(response.isStale)
+    b.cacher.delayCalls(by: .zero)
+    engineClock.advance(by: .seconds(1))
+  }
+
+  @Test(arguments: [false, true])
+  func `a request that waits for another node looks again after a change by its own node`(
+    isRemoval: Bool
+  ) async throws {
+    let (a, b) = (makeNode(), makeNode())
+    a.gate.close()
+    let fetch = Task { try await a.map.request("k") }
+    await a.gate.arrivals(1)
+    async let waiting = b.map.request("k")
+    await engineClock.sleepers(1)
+    // It ends the lease of the other node.
+    if isRemoval {
+      let repository = MuxRepository()
+      b.map.register(in: repository)
+      try await repository.clearAll(.everywhere)
+    } else {
+      b.map.refresh("k")
+      try await b.map.flush()
+    }
+    #expect(try await waiting == "1")
+    a.gate.open()
+    #expect(try await fetch.value == "1")
   }
 
   enum Change: CaseIterable {

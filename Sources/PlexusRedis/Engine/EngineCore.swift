@@ -44,6 +44,8 @@ final class EngineCore: Sendable {
     var spaces: [String: [RedisSpace]] = [:]
     var heart: Task<Void, Never>?
     var isClosed = false
+    /// The end, which all calls that close the engine wait for.
+    var closing: Task<Void, any Error>?
     /// Whether the server has answered before.
     var hasConnected = false
     var health = HealthState()
@@ -160,6 +162,7 @@ final class EngineCore: Sendable {
         keeping: options.timeToKeep,
         hurry: { [bell] in bell.ring() }
       )
+      if state.isClosed { space.refuse() }
       state.spaces[name] = known + [space]
       bell.ring()
       return space
@@ -314,10 +317,19 @@ final class EngineCore: Sendable {
   ///
   /// - Throws: The error of a change that has failed again.
   func close() async throws {
-    let (spaces, heart) = state.withLock { state in
+    let task = state.withLock { state in
+      if let known = state.closing { return known }
       state.isClosed = true
-      return (state.all, state.heart)
+      let (spaces, heart) = (state.all, state.heart)
+      // It is not ended by the cancellation of a caller.
+      let new = Task.detached { [self] in try await end(spaces, heart) }
+      state.closing = new
+      return new
     }
+    try await task.value
+  }
+
+  private func end(_ spaces: [RedisSpace], _ heart: Task<Void, Never>?) async throws {
     heart?.cancel()
     await heart?.value
     async let repetition = repeatChanges()

@@ -131,12 +131,13 @@ final class LeaseRenewal: Sendable {
     }
   }
 
-  /// Ends the renewal of all leases, and releases them.
-  func releaseAll() async {
-    let released = state.withLock { state in
-      defer { state.held = [:] }
-      return Array(state.held.keys)
-    }
-    try? await tier.release(released, because: nil)
+  /// Releases all leases, also lost ones.
+  ///
+  /// - Throws: An error, after which some of them can still be held.
+  func releaseAll() async throws {
+    let held = state.withLock { Array($0.held.keys) }
+    try await tier.release(held, because: nil)
+    end(held)
+    try await releaseLost()
   }
 }

@@ -184,6 +184,6 @@ public final actor RedisEngine {
   /// - Throws: The error of a removal that has failed again within ``RedisOptions/commandTimeout``: other processes can
   ///   still use its entries. The engine is closed in any case.
   public func close() async throws {
-    try await Task.detached { [core] in try await core.close() }.value
+    try await core.close()
   }
 }

@@ -299,13 +299,9 @@ final class RedisSpace: Sendable {
 
   /// Ends the trust, and releases the leases and the registration.
   func leave() async {
-    trust.end()
-    let isPresent = state.withLock { state in
-      state.hasLeft = true
-      return state.operationCount > 0
-    }
-    // A server that did not do it gives no leases either.
-    guard await release(), isPresent else { return }
+    let isPresent = refuse()
+    await release()
+    guard isPresent else { return }
     // Operations that had begun can have taken leases, and registered this process again.
     await withCheckedContinuation { continuation in
       let isOver = state.withLock { state in
@@ -314,15 +310,29 @@ final class RedisSpace: Sendable {
       }
       if isOver { continuation.resume() }
     }
-    _ = await release()
+    await release()
+  }
+
+  /// Ends the trust, and refuses all further operations.
+  ///
+  /// - Returns: Whether there are operations that had begun.
+  @discardableResult
+  func refuse() -> Bool {
+    trust.end()
+    return state.withLock { state in
+      state.hasLeft = true
+      return state.operationCount > 0
+    }
   }
 
   /// Releases the leases and the registration.
-  ///
-  /// - Returns: Whether the server has done that.
-  private func release() async -> Bool {
-    await leases.releaseAll()
-    return (try? await tier.leave()) != nil
+  private func release() async {
+    // A connection that breaks is replaced.
+    for _ in 0..<2 {
+      let released: Void? = try? await leases.releaseAll()
+      let left: Void? = try? await tier.leave()
+      if released != nil, left != nil { return }
+    }
   }
 
   // MARK: - Large values

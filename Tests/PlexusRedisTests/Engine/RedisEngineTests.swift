@@ -512,9 +512,92 @@ struct `Caches over a Redis server` {
       try await node.engine.close()
       isOver.withLock { $0 = true }
       await requests.value
-      #expect(try RedisShell.run("ZCOUNT {values}:2:nodes 0 +inf", on: server) == ":0\r\n")
-      #expect(try RedisShell.run("KEYS {values}:2:l:*", on: server) == "*0\r\n")
+      #expect(try Self.rest(server) == [":0\r\n", "*0\r\n"])
     }
+  }
+
+  /// The number of registrations and the leases at a server.
+  private static func rest(_ server: RedisServer) throws -> [String] {
+    [
+      try RedisShell.run("ZCOUNT {values}:2:nodes 0 +inf", on: server),
+      try RedisShell.run("KEYS {values}:2:l:*", on: server),
+    ]
+  }
+
+  private static func wishes(_ keys: some Sequence<String>) -> [String: SharedCache.Wish] {
+    Dictionary(uniqueKeysWithValues: keys.map { ($0, SharedCache.Wish()) })
+  }
+
+  @Test func `two calls close an engine together`() async throws {
+    let server = try RedisServer()
+    for _ in 0..<4 {
+      let engine = try RedisEngine(
+        server.address,
+        options: RedisOptions(commandTimeout: .seconds(60))
+      )
+      await engine.becomesConnected()
+      let cacher = engine.cacher(String.self, space: "values", schema: "1")
+      _ = try await cacher.look(for: Self.wishes((0..<2_000).map { "\($0)" }))
+      async let first: Void = engine.close()
+      async let second: Void = engine.close()
+      _ = try await (first, second)
+      #expect(try Self.rest(server) == [":0\r\n", "*0\r\n"])
+    }
+  }
+
+  @Test func `a space that begins while its engine is closed leaves nothing`() async throws {
+    let server = try RedisServer()
+    let engine = try RedisEngine(
+      server.address,
+      options: RedisOptions(commandTimeout: .seconds(60))
+    )
+    await engine.becomesConnected()
+    let cacher = engine.cacher(String.self, space: "values", schema: "1")
+    _ = try await cacher.look(for: Self.wishes((0..<2_000).map { "\($0)" }))
+    let isOver = Guarded(false)
+    let looks = Task {
+      var number = 1
+      while !isOver.withLock({ $0 }) {
+        number += 1
+        let late = engine.cacher(String.self, space: "values", schema: "\(number)")
+        _ = try? await late.look(for: Self.wishes(["late"]))
+        await Task.detached {}.value
+      }
+    }
+    try await engine.close()
+    isOver.withLock { $0 = true }
+    await looks.value
+    #expect(try Self.rest(server) == [":0\r\n", "*0\r\n"])
+  }
+
+  @Test(arguments: [false, true])
+  func `an engine whose connection breaks gives its leases back when it is closed`(
+    isClosing: Bool
+  ) async throws {
+    let server = try RedisServer()
+    let proxy = try RedisProxy(server)
+    let engine = try RedisEngine(proxy.address, options: RedisOptions(commandTimeout: .seconds(60)))
+    await engine.becomesConnected()
+    let cacher = engine.cacher(String.self, space: "values", schema: "1")
+    _ = try await cacher.look(for: Self.wishes(["held"]))
+    proxy.holdReplies()
+    let look = Task {
+      // Such a look takes its lease in one call.
+      var wish = SharedCache.Wish()
+      wish.newerThan = SharedCache.Version(epoch: 1, nonce: 1, token: 1)
+      return try await cacher.look(for: ["lost": wish, "lost too": wish])
+    }
+    await Failover.poll {
+      (try? RedisShell.run("EXISTS {values}:2:l:1:lost", on: server)) == ":1\r\n"
+    }
+    async let closed: Void? = isClosing ? engine.close() : nil
+    if isClosing { _ = try RedisShell.run("BLPOP nothing 0.02", on: server) }
+    proxy.cut()
+    proxy.resume()
+    _ = await look.result
+    _ = try await closed
+    if !isClosing { try await engine.close() }
+    #expect(try Self.rest(server) == [":0\r\n", "*0\r\n"])
   }
 
   @Test func `D13 and D18: many keys are requested while the server stands still`() async throws {

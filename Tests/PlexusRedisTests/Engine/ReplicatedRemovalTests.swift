@@ -269,7 +269,7 @@ struct `A removal that replicas have to acknowledge` {
     }
     let (node, server) = (setting.node, setting.pair.first)
     #expect(try await node.map.request("k") == "1")
-    try RedisShell.perform(["SAVE"], on: server)
+    await setting.pair.save()
     origin.withLock { $0 = "2" }
     setting.pair.second.suspend()
     await #expect(throws: (any Error).self) {

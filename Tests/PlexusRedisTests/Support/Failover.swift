@@ -41,6 +41,13 @@ struct Failover: Sendable {
     }
   }
 
+  /// Saves the data of the first server, which refuses it while it writes a snapshot for its replica.
+  func save() async {
+    await Self.poll { [first] in
+      (try? RedisShell.run("SAVE", on: first))?.hasPrefix("+OK") == true
+    }
+  }
+
   var firstAddress: RedisAddress { .tcp(host: "127.0.0.1", port: firstPort) }
 
   /// Makes the second server the master, and the first one its replica, as an operator does.

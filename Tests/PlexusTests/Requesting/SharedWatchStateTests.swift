@@ -27,12 +27,12 @@ struct `The watch of a key in a shared tier` {
 
   @Test func `a flight fetches until it looks again`() {
     watch.begin()
-    #expect(!watch.isFetching)
-    watch.beginFetch()
+    #expect(!watch.isSettled)
+    #expect(!watch.settle())
     watch.note()
-    #expect(watch.isFetching && watch.hasChanged)
+    #expect(watch.isSettled && watch.hasChanged)
     watch.begin()
-    #expect(!watch.isFetching && !watch.hasChanged)
+    #expect(!watch.isSettled && !watch.hasChanged)
   }
 
   @Test func `a wait ends with its time, and with its task`() async {

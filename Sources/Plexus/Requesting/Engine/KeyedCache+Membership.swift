@@ -28,7 +28,7 @@ extension KeyedCache: CacheMember {
   }
 
   func removeEverywhere() async throws {
-    try await shared?.cacher.remove(.all, reach: .everywhere)
+    try await shared?.removeEverywhere(.all)
   }
 
   func forgetHere(tags: Set<CacheTag>) {
@@ -37,6 +37,6 @@ extension KeyedCache: CacheMember {
 
   func removeEverywhere(tags: Set<CacheTag>) async throws {
     guard tagging != nil else { return }
-    try await shared?.cacher.remove(.tags(tags), reach: .everywhere)
+    try await shared?.removeEverywhere(.tags(tags))
   }
 }

@@ -10,12 +10,12 @@ extension KeyedCache {
     guard let shared else { return }
     switch change {
     case .changed(let names):
-      let (keys, fetching) = shared.note(changesOf: names)
-      for (key, hash) in keys { distrust(key, hash: hash, detaching: fetching) }
+      let (keys, settled) = shared.note(changesOf: names)
+      for (key, hash) in keys { distrust(key, hash: hash, detaching: settled) }
     case .leased(let names):
-      let (keys, fetching) = shared.note(changesOf: names, ofLeases: true)
+      let (keys, settled) = shared.note(changesOf: names, ofLeases: true)
       for (key, hash) in keys {
-        distrust(key, hash: hash, detaching: fetching, marksValue: false)
+        distrust(key, hash: hash, detaching: settled, marksValue: false)
       }
     case .tagged(let tags):
       let keys = keys(of: tags)
@@ -25,8 +25,8 @@ extension KeyedCache {
       where !names.contains(name) && tagging.map({ !tags.isDisjoint(with: $0(key)) }) ?? false {
         names.insert(name)
       }
-      let (_, fetching) = shared.note(changesOf: names)
-      for (key, hash) in keys { distrust(key, hash: hash, detaching: fetching) }
+      let (_, settled) = shared.note(changesOf: names)
+      for (key, hash) in keys { distrust(key, hash: hash, detaching: settled) }
     case .everything:
       contestAll()
       if shared.trust.generation == shared.seenGeneration { distrustAll() } else { _ = isTrusted() }
@@ -46,18 +46,18 @@ extension KeyedCache {
 
   /// Marks the value of a key: it is used again once it has been looked up, and written if its key has not changed.
   ///
-  /// Flights that fetch are detached: a request that begins after the change would get a value from before it. A flight that
-  /// looks repeats its look.
+  /// Flights that fetch or have their answer are detached: a request that begins after the change would get a value from
+  /// before it. A flight that looks repeats its look.
   ///
   /// - Parameters:
   ///   - key: The key.
   ///   - hash: Its hash.
-  ///   - fetching: The flights that fetch.
+  ///   - settled: The flights that no longer look.
   ///   - marksValue: Whether the value is marked if no flight is detached.
   func distrust(
     _ key: Key,
     hash: UInt64,
-    detaching fetching: Set<ObjectIdentifier> = [],
+    detaching settled: Set<ObjectIdentifier> = [],
     marksValue: Bool = true
   ) {
     let name = storage?.name(of: key)
@@ -65,7 +65,7 @@ extension KeyedCache {
       shard.extras?.pendingWrites?.contest(key, hash: hash, name: name)
       let live = shard.live(key, hash)
       guard let index = shard.keys.index(of: key, hash: hash) else { return live }
-      if let running = shard[index].state.running, fetching.contains(ObjectIdentifier(running)) {
+      if let running = shard[index].state.running, settled.contains(ObjectIdentifier(running)) {
         distrust(index, &shard, &transaction.effects)
         return live
       }

@@ -124,8 +124,11 @@ extension SharedFetching {
     let flights = granted.map(\.flight)
     let isCancelled = error is CancellationError || flights.allSatisfy(\.isCancelled)
     let failure = isCancelled ? nil : error.map { SharedCache.Failure($0) }
-    try? await completing { await shared.cacher.release(granted.map(\.lease), because: failure) }
-    shared.noteOwnChanges(flights)
+    try? await completing {
+      await shared.cacher.release(granted.map(\.lease), because: failure)
+      // Also if the call has lasted longer than the flights have waited for it.
+      shared.noteOwnChanges(flights)
+    }
   }
 
   /// Calls the cacher, even if the current task is cancelled.

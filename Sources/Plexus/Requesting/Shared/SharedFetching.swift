@@ -55,7 +55,9 @@ struct SharedFetching<Key: Hashable & Sendable, Value: Sendable>: Sendable {
         await look(for: looking, &round)
         await end(round.failed)
         for part in fetches(of: round) {
-          for flight in part.flights { shared.watch(of: flight)?.beginFetch() }
+          for flight in part.flights where shared.watch(of: flight)?.settle() == true {
+            detach(flight)
+          }
           let batch = hasFetched ? batch.map { BulkFlight(part.flights, partOf: $0) } : batch
           hasFetched = true
           if flights.count == 1 {
@@ -113,6 +115,16 @@ struct SharedFetching<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     return !isOwing()
   }
 
+  /// Detaches a flight after a change: its result is for its current callers.
+  private func detach(_ flight: Flight) {
+    cache.distrust(
+      cache.key(of: flight),
+      hash: flight.hash,
+      detaching: [ObjectIdentifier(flight)],
+      marksValue: false
+    )
+  }
+
   /// Ends a flight that has not failed.
   func finish(_ flight: Flight, with outcome: Outcome) {
     cache.launch(cache.finish(flight, with: outcome, isBulk: batch != nil))
@@ -146,7 +158,7 @@ struct SharedFetching<Key: Hashable & Sendable, Value: Sendable>: Sendable {
       }
       return Item(name: watch.name, flight: flight, watch: watch, wish: newWish(of: flight))
     }
-    _ = await lookForFallbacks(of: items)
+    await lookForFallbacks(of: items)
   }
 
   /// Ends flights whose fetch has failed.
@@ -176,11 +188,16 @@ extension SharedFetching {
           continue
         }
         switch step(finding, for: item) {
-        case .answers where item.watch.hasChanged && item.rest > 0:
-          // The entry can be from before the change, and a request that has joined since from after it.
-          item.rest -= 1
-          again.append(item)
         case .answers(let outcome):
+          // The entry can be from before a change, and a request that has joined since from after it.
+          if item.watch.settle() {
+            guard item.rest == 0 else {
+              item.rest -= 1
+              again.append(item)
+              continue
+            }
+            detach(item.flight)
+          }
           finish(item.flight, with: outcome)
         case .looksAgain(let version):
           item.rest -= 1
@@ -285,6 +302,7 @@ extension SharedFetching {
             if case .granted(let lease, _) = finding { lease } else { nil }
           }
           await shared.cacher.release(leases, because: nil)
+          shared.noteOwnChanges(ofLeases: leases.lazy.map(\.key))
           throw CancellationError()
         }
       }
@@ -393,22 +411,14 @@ extension SharedFetching {
   }
 
   /// Ends the flights whose fetches have failed in another process.
-  ///
-  /// Callers that had to wait for the confirmation of a value that is not too stale for them get it, as if they had asked a
-  /// moment earlier.
   private func end(_ failed: [(item: Item, failure: SharedCache.Failure)]) async {
     guard !failed.isEmpty else { return }
-    let confirmed = await lookForFallbacks(of: failed.map(\.item))
-    var failed = failed
-    failed.removeAll { item, _ in
-      guard let version = confirmed[item.name], let copy = item.flight.readCopy,
-        item.flight.callerCount > 0, item.flight.plan.takesStoredCopy, !copy.isOutdated,
-        cache.isCurrent(copy)
-      else { return false }
-      copy.kind = .restored
-      shared.note(version, of: item.name)
-      finish(item.flight, with: copy)
-      return true
+    var looking = failed.map(\.item)
+    for rest in (0..<Self.lookLimit).reversed() where !looking.isEmpty {
+      await lookForFallbacks(of: looking)
+      // A fallback can be from before a change.
+      looking.removeAll { !$0.watch.settle() }
+      if rest == 0 { for item in looking { detach(item.flight) } }
     }
     await fail(
       failed.map(\.item.flight),
@@ -418,9 +428,7 @@ extension SharedFetching {
 
   /// Looks for the entries that answer flights whose fetches have failed in another process: there are none for removed
   /// keys.
-  ///
-  /// - Returns: The versions of the entries that are valid, by name.
-  private func lookForFallbacks(of items: [Item]) async -> [String: SharedCache.Version] {
+  private func lookForFallbacks(of items: [Item]) async {
     var wishes: [String: SharedCache.Wish] = [:]
     for item in items {
       var wish = newWish(of: item.flight)
@@ -429,13 +437,11 @@ extension SharedFetching {
       item.watch.begin()
     }
     let findings = await look(for: wishes)
-    var versions: [String: SharedCache.Version] = [:]
     for item in items {
       let copy: ValueOutcome<Value>?
       switch findings[item.name] {
       case .entry(let entry, let age, let version):
         copy = confirmed(entry, age: age, version, for: item)
-        if copy != nil { versions[item.name] = version }
       case .missing(let previous), .busy(_, let previous, _), .granted(_, let previous):
         copy = previous.flatMap { fallback($0, for: item) }
       case .failedElsewhere: copy = nil
@@ -444,7 +450,6 @@ extension SharedFetching {
       }
       take(copy, for: item.flight)
     }
-    return versions
   }
 
   /// Returns a copy of a valid entry; `nil` if callers were given a newer value.

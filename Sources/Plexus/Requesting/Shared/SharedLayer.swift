@@ -114,16 +114,16 @@ final class SharedLayer<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   /// - Parameters:
   ///   - names: The names of the keys.
   ///   - isLease: Whether only their leases have changed.
-  /// - Returns: The keys that were looked up or stored, and the flights that fetch.
+  /// - Returns: The keys that were looked up or stored, and the flights that no longer look.
   func note(
     changesOf names: Set<String>,
     ofLeases isLease: Bool = false
-  ) -> (keys: [HashedKey], fetching: Set<ObjectIdentifier>) {
+  ) -> (keys: [HashedKey], settled: Set<ObjectIdentifier>) {
     let (keys, watches) = state.withLock { state in
       (names.compactMap { state.keys[$0]?.key }, names.flatMap { state.watches[$0] ?? [] })
     }
     resume(watches.map { $0.noteChange(ofLease: isLease) })
-    return (keys, Set(watches.filter(\.isFetching).map(\.flight)))
+    return (keys, Set(watches.filter(\.isSettled).map(\.flight)))
   }
 
   /// Informs all watches that any entry can have changed.
@@ -165,6 +165,16 @@ final class SharedLayer<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     for watch in watches { watch.note() }
   }
 
+  /// Informs the flights of this process that it can have ended leases, which is not announced to it.
+  ///
+  /// - Parameter names: The names of their keys; `nil` for any keys.
+  func noteOwnChanges(ofLeases names: (some Sequence<String>)?) {
+    let watches = state.withLock { state in
+      names?.flatMap { state.watches[$0] ?? [] } ?? state.watches.values.flatMap(\.self)
+    }
+    resume(watches.map { $0.noteChange(ofLease: true) })
+  }
+
   /// The keys that were looked up or stored.
   var knownKeys: [(name: String, key: HashedKey)] {
     state.withLock { state in state.keys.map { ($0.key, $0.value.key) } }
@@ -197,6 +207,14 @@ final class SharedLayer<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     state.withLock { body(&$0.debts) }
   }
 
+  /// Removes entries for every process.
+  ///
+  /// - Throws: An error of the cacher.
+  func removeEverywhere(_ removal: SharedCache.Removal) async throws {
+    try await cacher.remove(removal, reach: .everywhere)
+    noteOwnChanges(ofLeases: [String]?.none)
+  }
+
   /// Removes the entries with the tags that have to be removed.
   ///
   /// - Parameter isDone: Returns whether a removal that has failed is not repeated.
@@ -207,6 +225,7 @@ final class SharedLayer<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     do {
       try await cacher.remove(.tags(Set(owed.keys)), reach: .shared)
       withDebts { $0.tagRemovals.pay(owed) }
+      noteOwnChanges(ofLeases: [String]?.none)
     } catch {
       if isDone(error) { withDebts { $0.tagRemovals.pay(owed) } }
       throw error
@@ -221,10 +240,16 @@ final class SharedLayer<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     guard !owed.isEmpty else { return }
     do {
       try await cacher.outdate(Set(owed.keys))
-      withDebts { $0.outdates.pay(owed) }
+      pay(owed)
     } catch let error as CacherError {
-      withDebts { $0.outdates.pay(owed.filter { error.failures[$0.key] == nil }) }
+      pay(owed.filter { error.failures[$0.key] == nil })
       throw error
     }
+  }
+
+  /// Notes outdates that were paid: the leases for which flights of this process wait have ended.
+  private func pay(_ outdates: [String: UInt64]) {
+    withDebts { $0.outdates.pay(outdates) }
+    noteOwnChanges(ofLeases: outdates.keys)
   }
 }

@@ -9,8 +9,8 @@ final class SharedWatch: Sendable {
     var entryHasChanged = false
     /// Whether nothing is announced since the last look began.
     var isInterrupted = false
-    /// Whether the flight fetches: a change is no longer followed by a look.
-    var isFetching = false
+    /// Whether the flight fetches, or has its answer: a change is no longer followed by a look.
+    var isSettled = false
     var waiting: OneShot<Void>?
 
     var isOver: Bool { hasChanged || isInterrupted }
@@ -43,15 +43,22 @@ final class SharedWatch: Sendable {
       state.hasChanged = false
       state.entryHasChanged = false
       state.isInterrupted = false
-      state.isFetching = false
+      state.isSettled = false
     }
   }
 
-  /// Records that the flight begins to fetch.
-  func beginFetch() { state.withLock { $0.isFetching = true } }
+  /// Records that the flight fetches, or has its answer: a change from now on detaches it.
+  ///
+  /// - Returns: Whether the key has changed since the last look began.
+  func settle() -> Bool {
+    state.withLock { state in
+      state.isSettled = true
+      return state.hasChanged
+    }
+  }
 
-  /// Whether the flight fetches.
-  var isFetching: Bool { state.withLock { $0.isFetching } }
+  /// Whether the flight fetches, or has its answer.
+  var isSettled: Bool { state.withLock { $0.isSettled } }
 
   /// Records a change of the key, and resumes the waiting flight.
   func note() {

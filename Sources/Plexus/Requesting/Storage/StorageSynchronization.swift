@@ -67,6 +67,7 @@ struct StorageSynchronization<Key: Hashable & Sendable, Value: Sendable>: Sendab
   private mutating func removeAllCopies(_ revisions: [UInt64?]) async {
     do {
       try await remove(count: 1) { [storage] in try await storage.removeAllEntries() }
+      cache.shared?.noteOwnChanges(ofLeases: [String]?.none)
       try await storage.erase(isComplete: true)
     } catch {
       report.completeRemovalError = error
@@ -87,6 +88,7 @@ struct StorageSynchronization<Key: Hashable & Sendable, Value: Sendable>: Sendab
       try await remove(count: keys.count) { [storage] in
         try await storage.cacher.removeEntries(forKeys: keys)
       }
+      cache.shared?.noteOwnChanges(ofLeases: keys)
       storage.recordRemains()
       // The only entry is all that there is of this cache.
       if storage.onlyName != nil { try await storage.erase(isComplete: true) }
@@ -252,6 +254,7 @@ struct StorageSynchronization<Key: Hashable & Sendable, Value: Sendable>: Sendab
         try await storage.calls.run(.write, onLateReturn: cache.scheduleWriting) {
           [storage] in try await storage.cacher.store(entries)
         }
+        cache.shared?.noteOwnChanges(ofLeases: entries.keys)
       }
       return [:]
     } catch {
