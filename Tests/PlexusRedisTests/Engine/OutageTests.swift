@@ -129,6 +129,9 @@ struct `Caches during an outage of a Redis server` {
     let node = try await CacheNode(server.address, change) { _ in origin.withLock { $0 } }
     await monitor.acknowledgements(2)
     #expect(try await deaf.map.request("k") == "1")
+    // Otherwise, the time to keep counts from the fetch, which is later than the last heartbeat.
+    let fetched = ContinuousClock.now
+    await Failover.poll { deaf.engine.status.lastAnsweredBeat.map { $0 > fetched } ?? false }
     proxy.stall(later: true)
     if losesRegistrations {
       _ = try RedisShell.run("FLUSHALL", on: server)
