@@ -398,7 +398,7 @@ final class RedisSpace: Sendable {
   func waitForAcknowledgements(of mark: TierMark) async throws {
     let start = ContinuousClock.now
     // This node acknowledges it first.
-    _ = try await present { _ = try await exchangeMarks() }
+    _ = try await present { try await exchangeMarks() }
     while true {
       let registered = try await note(try await tier.laggards(behind: mark), isComplete: false)
       let unregistered = state.withLock { $0.unregisteredUntil }.map { $0 - .now } ?? .zero

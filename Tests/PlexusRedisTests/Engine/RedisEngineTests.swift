@@ -528,16 +528,20 @@ struct `Caches over a Redis server` {
     Dictionary(uniqueKeysWithValues: keys.map { ($0, SharedCache.Wish()) })
   }
 
+  /// Returns an engine with so many leases that their release takes time.
+  private func holdingLeases(of server: RedisServer) async throws -> RedisEngine {
+    let options = RedisOptions(commandTimeout: .seconds(60))
+    let engine = try RedisEngine(server.address, options: options)
+    await engine.becomesConnected()
+    let cacher = engine.cacher(String.self, space: "values", schema: "1")
+    _ = try await cacher.look(for: Self.wishes((0..<2_000).map { "\($0)" }))
+    return engine
+  }
+
   @Test func `two calls close an engine together`() async throws {
     let server = try RedisServer()
     for _ in 0..<4 {
-      let engine = try RedisEngine(
-        server.address,
-        options: RedisOptions(commandTimeout: .seconds(60))
-      )
-      await engine.becomesConnected()
-      let cacher = engine.cacher(String.self, space: "values", schema: "1")
-      _ = try await cacher.look(for: Self.wishes((0..<2_000).map { "\($0)" }))
+      let engine = try await holdingLeases(of: server)
       async let first: Void = engine.close()
       async let second: Void = engine.close()
       _ = try await (first, second)
@@ -547,13 +551,7 @@ struct `Caches over a Redis server` {
 
   @Test func `a space that begins while its engine is closed leaves nothing`() async throws {
     let server = try RedisServer()
-    let engine = try RedisEngine(
-      server.address,
-      options: RedisOptions(commandTimeout: .seconds(60))
-    )
-    await engine.becomesConnected()
-    let cacher = engine.cacher(String.self, space: "values", schema: "1")
-    _ = try await cacher.look(for: Self.wishes((0..<2_000).map { "\($0)" }))
+    let engine = try await holdingLeases(of: server)
     let isOver = Guarded(false)
     let looks = Task {
       var number = 1

@@ -118,10 +118,11 @@ public protocol SharedCacher<Value>: Cacher {
   ///
   /// A change of a key is announced to each cacher that has looked for it, filled it or stored it since its last
   /// announcement. The end of a lease without a value is announced to each cacher that has found the key busy, by
-  /// ``SharedCache/Change/leased(_:)``, which does not count as the announcement of a change. The removal of the entries with a tag is announced to each cacher that has looked for a key with
-  /// this tag, filled it or stored it, by ``SharedCache/Change/tagged(_:)`` or by the keys. An announcement is handled before
-  /// anything that arrives later extends the ``trust`` or is returned by a call: a store that was refused because of a change
-  /// returns after its announcement. Every gap in the announcements is followed by
+  /// ``SharedCache/Change/leased(_:)``, which does not count as the announcement of a change. The removal of the entries
+  /// with a tag is announced to each cacher that has looked for a key with this tag, filled it or stored it, by
+  /// ``SharedCache/Change/tagged(_:)`` or by the keys. An announcement is handled before anything that arrives later extends
+  /// the ``trust`` or is returned by a call: a store that was refused because of a change returns after its announcement.
+  /// Every gap in the announcements is followed by
   /// ``SharedCache/Change/everything``, and the trust ends before that. A gap whose beginning is noticed begins with
   /// ``SharedCache/Change/interrupted``.
   ///

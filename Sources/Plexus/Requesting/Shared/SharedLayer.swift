@@ -167,11 +167,15 @@ final class SharedLayer<Key: Hashable & Sendable, Value: Sendable>: Sendable {
 
   /// Informs the flights of this process that it can have ended leases, which is not announced to it.
   ///
-  /// - Parameter names: The names of their keys; `nil` for any keys.
-  func noteOwnChanges(ofLeases names: (some Sequence<String>)?) {
-    let watches = state.withLock { state in
-      names?.flatMap { state.watches[$0] ?? [] } ?? state.watches.values.flatMap(\.self)
-    }
+  /// - Parameter names: The names of their keys.
+  func noteOwnChanges(ofLeases names: some Sequence<String>) {
+    let watches = state.withLock { state in names.flatMap { state.watches[$0] ?? [] } }
+    resume(watches.map { $0.noteChange(ofLease: true) })
+  }
+
+  /// Informs the flights of this process that it can have ended the lease of any key, which is not announced to it.
+  func noteOwnRemoval() {
+    let watches = state.withLock { $0.watches.values.flatMap(\.self) }
     resume(watches.map { $0.noteChange(ofLease: true) })
   }
 
@@ -212,7 +216,7 @@ final class SharedLayer<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   /// - Throws: An error of the cacher.
   func removeEverywhere(_ removal: SharedCache.Removal) async throws {
     try await cacher.remove(removal, reach: .everywhere)
-    noteOwnChanges(ofLeases: [String]?.none)
+    noteOwnRemoval()
   }
 
   /// Removes the entries with the tags that have to be removed.
@@ -225,7 +229,7 @@ final class SharedLayer<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     do {
       try await cacher.remove(.tags(Set(owed.keys)), reach: .shared)
       withDebts { $0.tagRemovals.pay(owed) }
-      noteOwnChanges(ofLeases: [String]?.none)
+      noteOwnRemoval()
     } catch {
       if isDone(error) { withDebts { $0.tagRemovals.pay(owed) } }
       throw error

@@ -67,7 +67,7 @@ struct StorageSynchronization<Key: Hashable & Sendable, Value: Sendable>: Sendab
   private mutating func removeAllCopies(_ revisions: [UInt64?]) async {
     do {
       try await remove(count: 1) { [storage] in try await storage.removeAllEntries() }
-      cache.shared?.noteOwnChanges(ofLeases: [String]?.none)
+      cache.shared?.noteOwnRemoval()
       try await storage.erase(isComplete: true)
     } catch {
       report.completeRemovalError = error
