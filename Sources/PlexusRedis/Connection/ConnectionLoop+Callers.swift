@@ -80,7 +80,7 @@ extension ConnectionLoop {
         limit: commandTimeout
       )
       for (index, command) in commands.enumerated() {
-        let wait = Wait(batch: batch, index: index)
+        let wait = Wait(batch: batch, index: index, isMark: command.mark != nil)
         guard !isOverdue else {
           let reason = "it does not answer"
           refused.append((wait, .unreachable(address: settings.address, reason: reason)))

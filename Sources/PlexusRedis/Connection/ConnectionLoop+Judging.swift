@@ -81,7 +81,7 @@ extension ConnectionLoop {
   /// Records the errors among some replies, and the commands that are no longer refused.
   func judge(_ replies: [RESPValue], to waits: [Wait?], at now: Nanoseconds) {
     for (reply, wait) in zip(replies, waits) {
-      let command = wait?.batch.withLock { $0.commands[wait?.index ?? 0] }
+      let command = wait?.command
       let purpose = command?.purpose ?? "commands"
       guard case .error(let error) = reply else {
         state.withLock { $0.refusals.succeed(purpose, at: now) }

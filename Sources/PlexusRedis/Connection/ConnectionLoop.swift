@@ -7,6 +7,11 @@ final class ConnectionLoop: Sendable {
     let batch: Locked<Batch>
     /// The place of the command among those of the caller.
     let index: Int
+    /// Whether the reply is known before.
+    let isMark: Bool
+
+    /// The command.
+    var command: RedisCommand { batch.withLock { $0.commands[index] } }
   }
 
   /// The action when all commands of a caller are answered.
@@ -396,7 +401,8 @@ extension ConnectionLoop {
 
   /// Passes replies to the callers of their commands.
   ///
-  /// If there are more replies than commands, none is passed on: each of them can belong to another command.
+  /// If there are more replies than commands, or one is not the mark of its batch, none is passed on: each of them can
+  /// belong to another command.
   private func hand(out replies: [RESPValue], at now: Nanoseconds) throws(RESPError) {
     guard !replies.isEmpty else { return }
     let (waits, hasRefusals) = state.withLock { state -> ([Wait?]?, Bool) in
@@ -405,6 +411,15 @@ extension ConnectionLoop {
       return (waits, !state.refusals.isEmpty)
     }
     guard let waits else { throw .unrequestedReply }
+    let isShifted = zip(waits, replies).contains { wait, reply in
+      wait?.isMark == true && wait?.command.admits(reply) == false
+    }
+    guard !isShifted else {
+      let error = RESPError.shiftedReply
+      let lost = RedisConnectionError.lost(reason: error.description)
+      end(waits, with: waits.map { _ in .failure(lost) })
+      throw error
+    }
     if hasRefusals || replies.contains(where: { if case .error = $0 { true } else { false } }) {
       judge(replies, to: waits, at: now)
     }

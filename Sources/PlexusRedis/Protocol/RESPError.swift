@@ -1,4 +1,4 @@
-/// Bytes of a server that are not RESP3, exceed a limit, or answer no command.
+/// Bytes of a server that are not RESP3, exceed a limit, answer no command, or answer another one.
 ///
 /// Nothing after such bytes can be used: the connection has to be closed.
 enum RESPError: Error, Hashable, CustomStringConvertible {
@@ -10,6 +10,7 @@ enum RESPError: Error, Hashable, CustomStringConvertible {
   case nestedTooDeeply
   case tooLarge
   case unrequestedReply
+  case shiftedReply
 
   /// A clause for the reason of a ``RedisConnectionError``, without a capital and a period.
   var description: String {
@@ -25,6 +26,7 @@ enum RESPError: Error, Hashable, CustomStringConvertible {
     case .nestedTooDeeply: "a reply is nested more than \(RESPParser.greatestDepth) levels deep"
     case .tooLarge: "a reply needs more memory than the connection allows"
     case .unrequestedReply: "the server sent a reply that answers no command"
+    case .shiftedReply: "the server sent a reply that belongs to another command"
     }
   }
 }

@@ -21,10 +21,27 @@ struct RedisCommand: Sendable {
   let encoded: [UInt8]
   /// The script that it runs, if it runs one.
   let script: RedisScript?
+  /// The text of the reply of a server that pairs replies with commands; `nil` if the reply depends on data.
+  let mark: String?
 
   init(_ name: String, _ arguments: [Argument] = [], running script: RedisScript? = nil) {
+    self.init(name, arguments, script, nil)
+  }
+
+  /// Creates a command whose reply is a text, which shows that no reply before it is missing or surplus.
+  init(marking text: String) {
+    self.init("ECHO", [.text(text)], nil, text)
+  }
+
+  private init(
+    _ name: String,
+    _ arguments: [Argument],
+    _ script: RedisScript?,
+    _ mark: String?
+  ) {
     self.name = name
     self.script = script
+    self.mark = mark
     var bytes: [UInt8] = []
     bytes.reserveCapacity(
       arguments.reduce(32 + name.utf8.count) { $0 + $1.byteCount + Self.overhead }
@@ -37,6 +54,12 @@ struct RedisCommand: Sendable {
 
   /// The kind of the command, for a sentence about it.
   var purpose: String { script?.purpose ?? "\(name) commands" }
+
+  /// Returns whether a reply can be that of this command. An error can answer every command.
+  func admits(_ reply: RESPValue) -> Bool {
+    if case .error = reply { return true }
+    return mark.map { reply.bytes?.elementsEqual($0.utf8) == true } ?? true
+  }
 
   /// The usual number of bytes around a word.
   private static let overhead = 8

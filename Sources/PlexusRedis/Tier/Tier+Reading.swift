@@ -10,7 +10,9 @@ extension Tier {
   ///
   /// The commands are sent together, but not executed as a whole: the epoch and the tags are read after the entries. Both
   /// only grow, so an entry that belongs to them then belonged to them when it was read. The time, read last, makes
-  /// no entry younger than it is.
+  /// no entry younger than it is. The last command of several entries is a mark: if a reply is surplus or missing, no entry
+  /// gets the payload of another one, and the connection ends. The reading of one entry has none: a server that sends
+  /// one round of replies too many can give it another entry.
   ///
   /// Many entries are read in parts, some of which are sent before the first reply is awaited. While the replies to one
   /// part are used, those to the next ones arrive. The time for a command holds for each part.
@@ -50,7 +52,8 @@ extension Tier {
     let newest = newest
     // Before the first answer of a script, there is nothing to compare with.
     guard newest.epoch != nil else { return wishes.map { _ in .success(nil) } }
-    let reading = EntryReading(wishes, names, epochReading)
+    let mark = wishes.count > 1 ? nonce : nil
+    let reading = EntryReading(wishes, names, epochReading, mark: mark)
     let replies = await connection.send(reading.commands)
     let entries = reading.entries(from: replies[...], asOf: newest)
     if let token = entries.compactMap({ try? $0.get()?.version.token }).max() { note(token: token) }
@@ -66,18 +69,27 @@ private struct EntryReading {
   private let wishes: ArraySlice<Tier.Wish>
   /// The places of the tags among the values that are read with the epoch.
   private var places: [String: Int] = [:]
+  /// Whether a mark is the last command.
+  private let isMarked: Bool
 
   /// - Parameters:
   ///   - wishes: The wishes for the entries.
   ///   - names: The keys of the space.
   ///   - epochReading: The command that reads the epoch and the tokens, for entries without tags.
-  init(_ wishes: ArraySlice<Tier.Wish>, _ names: TierNames, _ epochReading: RedisCommand) {
+  ///   - mark: The text of the mark; `nil` for none.
+  init(
+    _ wishes: ArraySlice<Tier.Wish>,
+    _ names: TierNames,
+    _ epochReading: RedisCommand,
+    mark: String?
+  ) {
     self.wishes = wishes
+    isMarked = mark != nil
     var commands = wishes.map { wish in
       RedisCommand("HMGET", [.text(names.entry(wish.key)), "e", "v", "t", "d", "o"])
     }
     var marks: [RedisCommand.Argument] = [.text(names.epoch), .text(names.tokens)]
-    commands.reserveCapacity(commands.count + 2)
+    commands.reserveCapacity(commands.count + 3)
     for wish in wishes {
       for tag in wish.tags where places[tag] == nil {
         places[tag] = marks.count
@@ -86,6 +98,7 @@ private struct EntryReading {
     }
     commands.append(places.isEmpty ? epochReading : RedisCommand("MGET", marks))
     commands.append(Self.time)
+    if let mark { commands.append(RedisCommand(marking: mark)) }
     self.commands = commands
   }
 
@@ -102,9 +115,11 @@ private struct EntryReading {
   ) -> [Result<TierEntry?, any Error>] {
     let context: (marks: [RESPValue], milliseconds: Int64)?
     do {
-      let last = replies.endIndex - 1
+      // The connection compares the mark.
+      let isPaired = try !isMarked || replies.last?.present() != nil
+      let last = replies.endIndex - (isMarked ? 2 : 1)
       context = try (replies[last - 1].present()?.elements).flatMap { marks in
-        guard marks.count == places.count + 2,
+        guard isPaired, marks.count == places.count + 2,
           marks[0].bytes?.elementsEqual(newest.text.utf8) == true,
           let latest = UInt64(marks[1]), latest >= newest.token,
           latest / TierScripts.blockSize == newest.token / TierScripts.blockSize,

@@ -455,6 +455,9 @@ final class Tier: Sendable {
   /// A nonce for a new epoch, and the epoch and token that the engine has at least, unless it has lost data.
   var knowledge: [RedisCommand.Argument] { knowledgeWithNonce.arguments }
 
+  /// A text that no other node has, and no earlier command of this one.
+  var nonce: String { String(known.withLock { $0.nonce() }, radix: 36) }
+
   var knowledgeWithNonce: (nonce: String, arguments: [RedisCommand.Argument]) {
     let (number, epoch, token) = known.withLock { ($0.nonce(), $0.text, $0.token) }
     let nonce = String(number, radix: 36)

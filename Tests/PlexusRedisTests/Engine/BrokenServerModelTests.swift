@@ -10,7 +10,7 @@ import Testing
 struct `A server that breaks its protocol` {
   /// A command by its purpose.
   enum Purpose: String, CaseIterable, Sendable {
-    case get, hmget, mget, time, load, sign, restart, look, fill, release, renew, beat, fence
+    case get, hmget, mget, time, echo, load, sign, restart, look, fill, release, renew, beat, fence
     case laggards, remove, removeAll
 
     init?(_ command: AnsweringServer.Command) {
@@ -19,6 +19,7 @@ struct `A server that breaks its protocol` {
       case "HMGET": self = .hmget
       case "MGET": self = .mget
       case "TIME": self = .time
+      case "ECHO": self = .echo
       case "SCRIPT": self = .load
       case "EVAL", "EVALSHA":
         if command.words[1].wholeMatch(of: /return '[0-9a-f]{40}'/) != nil {
@@ -47,7 +48,7 @@ struct `A server that breaks its protocol` {
       case .hmget: "*5\r\n" + String(repeating: "_\r\n", count: 5)
       case .mget: "*2\r\n$3\r\n1-a\r\n$1\r\n1\r\n"
       case .time: "*2\r\n$4\r\n1000\r\n$1\r\n0\r\n"
-      case .load: "+\r\n"
+      case .load, .echo: "+\r\n"
       case .look: "*2\r\n$3\r\n1-a\r\n*3\r\n+granted\r\n:1\r\n_\r\n"
       case .fill: "+stored\r\n"
       case .release: ":1\r\n"
@@ -66,7 +67,8 @@ struct `A server that breaks its protocol` {
   ) throws -> AnsweringServer {
     try AnsweringServer(digest: ScriptDigest.text) { command in
       guard let purpose = Purpose(command) else { return command.usual }
-      let reply = answer(purpose, command) ?? (purpose == .load ? command.usual : purpose.usual)
+      let isOfCommand = [.load, .echo].contains(purpose)
+      let reply = answer(purpose, command) ?? (isOfCommand ? command.usual : purpose.usual)
       // A look is answered with its own nonce, and the time.
       return purpose == .look
         ? reply.replacingOccurrences(
@@ -291,7 +293,7 @@ struct `A server that breaks its protocol` {
     ]
     for push in pushes {
       let server = try makeServer { purpose, command in
-        purpose == .load ? nil : push + purpose.usual
+        purpose == .load ? nil : push + (purpose == .echo ? command.usual : purpose.usual)
       }
       let engine = try await connected(to: server)
       let map = makeMap(engine)

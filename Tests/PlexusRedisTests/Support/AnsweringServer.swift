@@ -79,6 +79,8 @@ final class AnsweringServer: Sendable {
       switch words[0] {
       case "HELLO":
         command.usual = AnsweringServer.hello
+      case "ECHO":
+        command.usual = "+\(words[1])\r\n"
       case "SCRIPT", "EVAL":
         let source = words[words[0] == "EVAL" ? 1 : 2]
         let digest = digest(source)

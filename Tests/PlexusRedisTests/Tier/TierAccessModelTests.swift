@@ -35,6 +35,9 @@ struct `The user of an engine` {
       return try await tier.fill([1], under: lease, tags: ["t"]) == .stored
     }
     await check("read") { try await tier.read(for: [wish])[0].get()?.payload == [1] }
+    await check("read several") {
+      try await tier.read(for: [wish, wish]).allSatisfy { try $0.get()?.payload == [1] }
+    }
     await check("look") {
       guard case .entry = try await tier.look(for: [wish])[0].get() else { return false }
       return true
