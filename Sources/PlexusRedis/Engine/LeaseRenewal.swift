@@ -1,3 +1,4 @@
+internal import Plexus
 internal import PlexusSupport
 
 /// The leases of this process in one space, which each heartbeat renews until they are released.
@@ -9,14 +10,14 @@ internal import PlexusSupport
 final class LeaseRenewal: Sendable {
   private struct State: Sendable {
     /// The leases, and the times from which they are renewed if there are many.
-    var held: [TierLease: ContinuousClock.Instant] = [:]
+    var held: [SharedCache.Lease: ContinuousClock.Instant] = [:]
     var isRenewing = false
     /// The number of looks in progress for each key, whose leases are not known yet.
     var looks: [String: Int] = [:]
     /// The keys of leases that can have been lost.
     var lost: Set<String> = []
 
-    mutating func end(_ leases: [TierLease]) {
+    mutating func end(_ leases: [SharedCache.Lease]) {
       for lease in leases { held[lease] = nil }
     }
   }
@@ -39,7 +40,7 @@ final class LeaseRenewal: Sendable {
   }
 
   /// Renews leases from now on.
-  func begin(_ added: [TierLease]) {
+  func begin(_ added: [SharedCache.Lease]) {
     let due = ContinuousClock.now + time / 2
     state.withLock { state in
       for lease in added { state.held[lease] = due }
@@ -47,7 +48,7 @@ final class LeaseRenewal: Sendable {
   }
 
   /// Ends the renewal of leases.
-  func end(_ removed: [TierLease]) {
+  func end(_ removed: [SharedCache.Lease]) {
     state.withLock { $0.end(removed) }
   }
 
@@ -79,7 +80,7 @@ final class LeaseRenewal: Sendable {
   ///
   /// Leases that another node has taken over are not renewed again.
   func renew() async throws {
-    let due = state.withLock { state -> [TierLease] in
+    let due = state.withLock { state -> [SharedCache.Lease] in
       guard !state.isRenewing else { return [] }
       let now = ContinuousClock.now
       let isShort = state.held.count <= Self.inlineLimit
@@ -97,7 +98,7 @@ final class LeaseRenewal: Sendable {
     try await releaseLost()
   }
 
-  private func renew(_ due: [TierLease]) async throws {
+  private func renew(_ due: [SharedCache.Lease]) async throws {
     defer { state.withLock { $0.isRenewing = false } }
     // In parts, so that the time of each counts from its own renewal.
     for start in stride(from: 0, to: due.count, by: Self.inlineLimit) {

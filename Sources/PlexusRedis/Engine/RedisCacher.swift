@@ -44,7 +44,7 @@ final class RedisCacher<Value: Codable & Sendable>: SharedCacher {
   ) async throws -> [String: SharedCache.Finding<Value>] {
     // Most lookups find the entry of one key.
     if wishes.count == 1, let (key, wish) = wishes.first, wish.newerThan == nil {
-      if let entry = try await space.tier.read(Tier.Wish(key, wish)),
+      if let entry = try await space.tier.read(key, wish),
         let found = finding(.entry(entry))
       {
         return [key: found]
@@ -83,9 +83,7 @@ final class RedisCacher<Value: Codable & Sendable>: SharedCacher {
   /// Reads entries, which needs no script.
   private func read(_ search: inout Search) async {
     // A caller that has a copy most likely needs the lease.
-    let asked = search.rest.compactMap { key, wish in
-      wish.newerThan == nil ? Tier.Wish(key, wish) : nil
-    }
+    let asked = search.rest.compactMap { $0.value.newerThan == nil ? $0 : nil }
     guard !asked.isEmpty else { return }
     let wishes = search.rest
     search.rest = wishes.count == asked.count ? [:] : wishes.filter { $0.value.newerThan != nil }
@@ -104,7 +102,7 @@ final class RedisCacher<Value: Codable & Sendable>: SharedCacher {
           search.rest[wish.key] = wishes[wish.key]
           // An entry that cannot be decoded counts as missing.
           if let version = entry?.version {
-            search.rest[wish.key]?.newerThan = SharedCache.Version(version)
+            search.rest[wish.key]?.newerThan = version
           }
         }
       }
@@ -115,15 +113,15 @@ final class RedisCacher<Value: Codable & Sendable>: SharedCacher {
     var search = search
     // Entries that cannot be decoded count as missing: a second lookup returns only newer ones.
     for _ in 0..<3 where !search.rest.isEmpty {
-      let asked = search.rest.map { Tier.Wish($0.key, $0.value) }
-      let wanted = asked.filter(\.takesLease).map(\.key)
+      let asked = Array(search.rest)
+      let wanted = asked.filter(\.value.takesLease).map(\.key)
       space.leases.beginLook(for: wanted)
       for (wish, result) in zip(asked, await space.tier.look(for: asked)) {
         switch result {
         case .failure(let error):
           search.failure = error
           search.rest[wish.key] = nil
-          if wish.takesLease { space.lose([wish.key], because: error) }
+          if wish.value.takesLease { space.lose([wish.key], because: error) }
         case .success(.failedElsewhere(let payload)):
           search.rest[wish.key] = nil
           let failure = FailurePayload(payload)
@@ -148,7 +146,7 @@ final class RedisCacher<Value: Codable & Sendable>: SharedCacher {
       search.findings[key] = found
       search.rest[key] = nil
     } else if case .entry(let entry) = finding {
-      search.rest[key]?.newerThan = SharedCache.Version(entry.version)
+      search.rest[key]?.newerThan = entry.version
     } else {
       search.rest[key] = nil
     }
@@ -158,19 +156,15 @@ final class RedisCacher<Value: Codable & Sendable>: SharedCacher {
     switch finding {
     case .entry(let entry):
       return self.entry(entry).map {
-        .entry($0, age: entry.age, SharedCache.Version(entry.version))
+        .entry($0, age: entry.age, entry.version)
       }
     case .nothing(let previous):
       return .missing(previous: previous.flatMap { entry($0) })
     case .granted(let lease, let previous):
       space.leases.begin([lease])
-      return .granted(SharedCache.Lease(lease), previous: previous.flatMap { entry($0) })
+      return .granted(lease, previous: previous.flatMap { entry($0) })
     case .busy(let version, let remaining, let previous):
-      return .busy(
-        SharedCache.Version(version),
-        previous: previous.flatMap { entry($0) },
-        holderUntil: remaining
-      )
+      return .busy(version, previous: previous.flatMap { entry($0) }, holderUntil: remaining)
     case .failedElsewhere: return nil
     }
   }
@@ -199,7 +193,6 @@ final class RedisCacher<Value: Codable & Sendable>: SharedCacher {
     _ entry: CacheEntry<Value>,
     under lease: SharedCache.Lease
   ) async throws -> SharedCache.Fill {
-    let lease = TierLease(lease)
     // Regardless of the result, the lease is no longer used.
     defer { space.leases.end([lease]) }
     do {
@@ -209,9 +202,7 @@ final class RedisCacher<Value: Codable & Sendable>: SharedCacher {
         return .refused(nil)
       }
       switch try await send(payload, under: lease, entry) {
-      case .success(.stored): return .stored
-      case .success(.cleared): return .cleared
-      case .success(.superseded): return .superseded
+      case .success(let fill): return fill
       case .failure(let refusal):
         try await release(lease, refusing: payload.count)
         let isNew = space.refuse(lease.key, size: payload.count)
@@ -235,9 +226,9 @@ final class RedisCacher<Value: Codable & Sendable>: SharedCacher {
   /// - Throws: Another error of the connection.
   private func send(
     _ payload: [UInt8],
-    under lease: TierLease,
+    under lease: SharedCache.Lease,
     _ entry: CacheEntry<Value>
-  ) async throws -> Result<TierFill, Refusal> {
+  ) async throws -> Result<SharedCache.Fill, Refusal> {
     let tags = entry.tags.map(\.name)
     let lifetime = entry.usableTime
     guard payload.count > Self.largeSize else {
@@ -279,7 +270,7 @@ final class RedisCacher<Value: Codable & Sendable>: SharedCacher {
   }
 
   /// Releases the lease of a value that the server does not take.
-  private func release(_ lease: TierLease, refusing size: Int) async throws {
+  private func release(_ lease: SharedCache.Lease, refusing size: Int) async throws {
     let payload = try RedisCoding.encoder.encode(
       FailurePayload(
         description: "A value of \(size) bytes is not stored.",
@@ -292,7 +283,6 @@ final class RedisCacher<Value: Codable & Sendable>: SharedCacher {
   }
 
   func release(_ leases: [SharedCache.Lease], because failure: SharedCache.Failure?) async {
-    let leases = leases.map { TierLease($0) }
     defer { space.leases.end(leases) }
     let payload = failure.flatMap { failure in
       try? RedisCoding.encoder.encode(
@@ -498,44 +488,5 @@ final class RedisCacher<Value: Codable & Sendable>: SharedCacher {
       }
       throw error
     }
-  }
-}
-
-// MARK: - Versions
-
-extension SharedCache.Version {
-  init(_ version: TierVersion) {
-    self.init(epoch: version.epoch.counter, nonce: version.epoch.nonce, token: version.token)
-  }
-}
-
-extension TierVersion {
-  init(_ version: SharedCache.Version) {
-    self.init(
-      epoch: TierEpoch(counter: version.epoch, nonce: version.nonce),
-      token: version.token
-    )
-  }
-}
-
-extension SharedCache.Lease {
-  init(_ lease: TierLease) {
-    self.init(key: lease.key, version: SharedCache.Version(lease.version))
-  }
-}
-
-extension TierLease {
-  init(_ lease: SharedCache.Lease) {
-    self.init(key: lease.key, version: TierVersion(lease.version))
-  }
-}
-
-extension Tier.Wish {
-  init(_ key: String, _ wish: SharedCache.Wish) {
-    self.init(key)
-    newerThan = wish.newerThan.map { TierVersion($0) }
-    takesLease = wish.takesLease
-    awaited = wish.awaited?.token ?? 0
-    tags = wish.tags.map(\.name)
   }
 }

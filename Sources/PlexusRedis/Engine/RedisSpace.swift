@@ -346,7 +346,7 @@ final class RedisSpace: Sendable {
   /// - Throws: The error of the change.
   func following<Result>(
     _ key: String,
-    _ change: () async throws -> (Result, TierVersion?)
+    _ change: () async throws -> (Result, SharedCache.Version?)
   ) async throws -> Result {
     state.withLock { $0.held[key] = 0 }
     var (isConfirmed, hasStored) = (false, false)

@@ -1,3 +1,4 @@
+internal import Plexus
 internal import PlexusSupport
 
 // MARK: - Reading for several callers at once
@@ -10,7 +11,7 @@ extension Tier {
     /// An entry that is read for one caller.
     struct Read: Sendable {
       let id: UInt64
-      let wish: Wish
+      let wish: KeyedWish
       /// The priority of the caller.
       let priority: TaskPriority
     }
@@ -49,20 +50,20 @@ extension Tier {
   /// - Returns: The entry; `nil` as in ``read(for:)``.
   /// - Throws: An error of the connection; a `CancellationError` as soon as the task is cancelled.
   @concurrent
-  func read(_ wish: Wish) async throws -> TierEntry? {
+  func read(_ key: String, _ wish: SharedCache.Wish) async throws -> TierEntry? {
     let id = readers.withLock { readers -> UInt64? in
       guard !readers.queue.begin() else { return nil }
       readers.lastID += 1
       return readers.lastID
     }
     guard let id else {
-      let result = await read(for: [wish])[0]
+      let result = await read(for: [(key, wish)])[0]
       // The next batch does not depend on this task, which can be cancelled.
       let next = endBatch(with: [result])
       if !next.isEmpty { readInTask(next) }
       return try result.get()
     }
-    let read = Readers.Read(id: id, wish: wish, priority: Task.currentPriority)
+    let read = Readers.Read(id: id, wish: (key, wish), priority: Task.currentPriority)
     return try await withTaskCancellationHandler {
       try await withCheckedThrowingContinuation { reader in
         let batch = readers.withLock { $0.add(read, reader) }

@@ -1,3 +1,5 @@
+internal import Plexus
+
 // MARK: - Reading without a script
 
 extension Tier {
@@ -23,7 +25,7 @@ extension Tier {
   /// - Returns: The result of each wish, in the same order; `nil` for the script, if there is anything but a valid entry,
   ///   or what the reading has failed with.
   func read<Content: Sendable>(
-    for wishes: [Wish],
+    for wishes: [KeyedWish],
     _ use: @escaping @Sendable (TierEntry) -> Content = { $0 }
   ) async -> [Result<Content?, any Error>] {
     guard wishes.count > Self.readSize else { return await readPart(wishes[...], use) }
@@ -46,7 +48,7 @@ extension Tier {
   }
 
   private func readPart<Content>(
-    _ wishes: ArraySlice<Wish>,
+    _ wishes: ArraySlice<KeyedWish>,
     _ use: (TierEntry) -> Content
   ) async -> [Result<Content?, any Error>] {
     let newest = newest
@@ -66,7 +68,7 @@ private struct EntryReading {
   private static let time = RedisCommand("TIME")
 
   let commands: [RedisCommand]
-  private let wishes: ArraySlice<Tier.Wish>
+  private let wishes: ArraySlice<Tier.KeyedWish>
   /// The places of the tags among the values that are read with the epoch.
   private var places: [String: Int] = [:]
   /// Whether a mark is the last command.
@@ -78,7 +80,7 @@ private struct EntryReading {
   ///   - epochReading: The command that reads the epoch and the tokens, for entries without tags.
   ///   - mark: The text of the mark; `nil` for none.
   init(
-    _ wishes: ArraySlice<Tier.Wish>,
+    _ wishes: ArraySlice<Tier.KeyedWish>,
     _ names: TierNames,
     _ epochReading: RedisCommand,
     mark: String?
@@ -91,7 +93,7 @@ private struct EntryReading {
     var marks: [RedisCommand.Argument] = [.text(names.epoch), .text(names.tokens)]
     commands.reserveCapacity(commands.count + 3)
     for wish in wishes {
-      for tag in wish.tags where places[tag] == nil {
+      for tag in wish.value.tags.lazy.map(\.name) where places[tag] == nil {
         places[tag] = marks.count
         marks.append(.text(names.tag(tag)))
       }
@@ -145,7 +147,7 @@ private struct EntryReading {
   /// Returns the entry in some fields, if it is valid, and the wish takes it.
   private func entry(
     _ fields: [RESPValue],
-    _ wish: Tier.Wish,
+    _ wish: Tier.KeyedWish,
     in epoch: TierEpoch,
     _ marks: [RESPValue],
     _ now: Int64
@@ -159,11 +161,11 @@ private struct EntryReading {
     if fields[4] != .null {
       guard let outdated = UInt64(fields[4]), outdated < token else { return nil }
     }
-    let version = TierVersion(epoch: epoch, token: token)
-    if let old = wish.newerThan, old.epoch == epoch, old.token >= token { return nil }
-    for tag in wish.tags {
-      guard let mark = places[tag].flatMap({ TierVersion(mark: marks[$0]) }),
-        mark.epoch == epoch, mark.token < token
+    let version = SharedCache.Version(epoch, token: token)
+    if let old = wish.value.newerThan, old.tierEpoch == epoch, old.token >= token { return nil }
+    for tag in wish.value.tags {
+      guard let mark = places[tag.name].flatMap({ SharedCache.Version(mark: marks[$0]) }),
+        mark.tierEpoch == epoch, mark.token < token
       else { return nil }
     }
     let (age, isDamaged) = now.subtractingReportingOverflow(stored)
@@ -172,7 +174,7 @@ private struct EntryReading {
   }
 }
 
-extension TierVersion {
+extension SharedCache.Version {
   /// Reads the mark of a tag: `epoch token`.
   fileprivate init?(mark: RESPValue) {
     guard
@@ -180,7 +182,7 @@ extension TierVersion {
       parts.count == 2, let epoch = TierEpoch(String(decoding: parts[0], as: UTF8.self)),
       let token = UInt64(decimal: parts[1])
     else { return nil }
-    self.init(epoch: epoch, token: token)
+    self.init(epoch, token: token)
   }
 }
 

@@ -1,3 +1,4 @@
+internal import Plexus
 internal import PlexusSupport
 
 /// One space of the engine for one node: entries, leases and the epoch.
@@ -18,22 +19,8 @@ final class Tier: Sendable {
     init() {}
   }
 
-  /// The requirements of a look for one key.
-  struct Wish: Sendable {
-    let key: String
-    /// Only an entry that is newer will do.
-    var newerThan: TierVersion?
-    /// Whether to take the lease if there is no such entry and no other lease.
-    var takesLease = true
-    /// The token of the lease that the caller has waited for, whose failure it shares; 0 for none.
-    var awaited: UInt64 = 0
-    /// The tags of the key.
-    var tags: [String] = []
-
-    init(_ key: String) {
-      self.key = key
-    }
-  }
+  /// A key, and the requirements of a look for it.
+  typealias KeyedWish = [String: SharedCache.Wish].Element
 
   let names: TierNames
   let node: String
@@ -110,7 +97,7 @@ final class Tier: Sendable {
   /// Looks for entries, and takes leases for the keys that have to be fetched.
   ///
   /// - Returns: A finding for each wish, in the same order, or what the look for it has failed with.
-  func look(for wishes: [Wish]) async -> [Result<TierFinding, any Error>] {
+  func look(for wishes: [KeyedWish]) async -> [Result<TierFinding, any Error>] {
     var nonces: [String] = []
     let parts = await run(TierScripts.look, inPartsOf: wishes) { wishes in
       let (nonce, knowledge) = knowledgeWithNonce
@@ -151,18 +138,19 @@ final class Tier: Sendable {
   }
 
   /// Returns a wish as the script reads it.
-  private func text(of wish: Wish, _ tags: inout TagNumbers) -> String {
+  private func text(of wish: KeyedWish, _ tags: inout TagNumbers) -> String {
+    let (key, wish) = wish
     let takesLease = wish.takesLease ? "1" : "0"
-    let over = holders.withLock { $0.over(wish.key, at: .now) }
-    guard wish.newerThan != nil || wish.awaited != 0 || over != nil || !wish.tags.isEmpty else {
+    let over = holders.withLock { $0.over(key, at: .now) }
+    guard wish.newerThan != nil || wish.awaited != nil || over != nil || !wish.tags.isEmpty else {
       return takesLease
     }
     let (lease, renewal) = over ?? (0, 0)
-    let epoch = wish.newerThan?.epoch.description ?? ""
+    let epoch = wish.newerThan?.tierEpoch.description ?? ""
     let token = wish.newerThan?.token ?? 0
     return """
-      \(takesLease) \(epoch) \(token) \(wish.awaited) \(lease):\(renewal) \
-      \(tags.numbers(of: wish.tags))
+      \(takesLease) \(epoch) \(token) \(wish.awaited?.token ?? 0) \(lease):\(renewal) \
+      \(tags.numbers(of: wish.tags.lazy.map(\.name)))
       """
   }
 
@@ -172,7 +160,7 @@ final class Tier: Sendable {
     private var indices: [String: Int] = [:]
 
     /// Returns the numbers of some tags, from 1, as a script reads them.
-    mutating func numbers(of tags: [String]) -> String {
+    mutating func numbers(of tags: some Sequence<String>) -> String {
       tags.map { tag in
         if let index = indices[tag] { return "\(index)" }
         names.append(tag)
@@ -184,7 +172,7 @@ final class Tier: Sendable {
 
   private func finding(
     _ value: RESPValue,
-    of wish: Wish,
+    of wish: KeyedWish,
     in epoch: TierEpoch,
     at moment: LeaseHoldersState<ContinuousClock.Instant>.Moment
   ) throws -> TierFinding {
@@ -197,7 +185,7 @@ final class Tier: Sendable {
         let token = token(fields[0]), let age = fields[1].integer, let payload = fields[2].bytes
       else { return nil }
       return TierEntry(
-        version: TierVersion(epoch: epoch, token: token),
+        version: SharedCache.Version(epoch, token: token),
         age: .milliseconds(age),
         payload: payload
       )
@@ -208,8 +196,8 @@ final class Tier: Sendable {
     case ("granted", 3):
       guard let token = token(parts[1]) else { throw TierError.unexpectedReply }
       holders.withLock { $0.end(wish.key) }
-      let version = TierVersion(epoch: epoch, token: token)
-      return .granted(TierLease(key: wish.key, version: version), previous: entry(2))
+      let version = SharedCache.Version(epoch, token: token)
+      return .granted(SharedCache.Lease(key: wish.key, version: version), previous: entry(2))
     case ("busy", 6):
       guard let token = token(parts[1]), let length = parts[2].integer, length > 0,
         let renewal = parts[4].integer, renewal >= 0, let rest = parts[5].integer
@@ -224,11 +212,11 @@ final class Tier: Sendable {
         )
       }
       return .busy(
-        TierVersion(epoch: epoch, token: token),
+        SharedCache.Version(epoch, token: token),
         remaining: remaining,
         previous: entry(3)
       )
-    case ("failed", 2) where wish.awaited > 0:
+    case ("failed", 2) where wish.value.awaited?.token ?? 0 > 0:
       return .failedElsewhere(payload: parts[1].bytes ?? [])
     default:
       throw TierError.unexpectedReply
@@ -243,7 +231,7 @@ final class Tier: Sendable {
       let age = UInt64(decimal: bytes[(first + 1)..<second])
     else { throw TierError.unexpectedReply }
     return TierEntry(
-      version: TierVersion(epoch: epoch, token: token),
+      version: SharedCache.Version(epoch, token: token),
       age: .milliseconds(age),
       payload: Array(bytes[(second + 1)...])
     )
@@ -261,25 +249,27 @@ final class Tier: Sendable {
   /// - Throws: An error of the connection.
   func fill(
     _ payload: [UInt8],
-    under lease: TierLease,
+    under lease: SharedCache.Lease,
     tags: [String] = [],
     lifetime: Duration? = nil,
     on other: RedisConnection? = nil
-  ) async throws -> TierFill {
+  ) async throws -> SharedCache.Fill {
     let key = lease.key
     let reply = try await TierScripts.fill.run(
       on: other ?? connection,
       keys: heads + [names.entry(key), names.lease(key), names.fetch(key)]
         + tags.map { names.tag($0) },
       [
-        .text(lease.version.epoch.description), number(lease.version.token), .text(holder),
+        .text(lease.version.tierEpoch.description), number(lease.version.token), .text(holder),
         .text(names.schema), .data(payload), retention(of: lifetime),
       ]
     )
-    guard let fill = reply.text.flatMap(TierFill.init(rawValue:)) else {
-      throw TierError.unexpectedReply
+    return switch reply.text {
+    case "stored": .stored
+    case "cleared": .cleared
+    case "superseded": .superseded
+    default: throw TierError.unexpectedReply
     }
-    return fill
   }
 
   /// Returns whether an entry is the one that this node has just stored, and announces its changes from now on.
@@ -289,12 +279,12 @@ final class Tier: Sendable {
   ///   - key: The key.
   /// - Returns: Whether it is there.
   /// - Throws: An error of the connection.
-  func confirms(_ version: TierVersion, of key: String) async throws -> Bool {
+  func confirms(_ version: SharedCache.Version, of key: String) async throws -> Bool {
     let reply = try await connection.send(
       RedisCommand("HMGET", [.text(names.entry(key)), "e", "v", "o"])
     )
     guard let fields = reply.elements, fields.count == 3 else { throw TierError.unexpectedReply }
-    return fields[0].text == version.epoch.description && fields[1].text == "\(version.token)"
+    return fields[0].text == version.tierEpoch.description && fields[1].text == "\(version.token)"
       && fields[2] == .null
   }
 
@@ -338,7 +328,7 @@ final class Tier: Sendable {
     _ values: [Stored],
     requiring required: UInt64? = nil,
     on other: RedisConnection? = nil
-  ) async throws -> TierVersion? {
+  ) async throws -> SharedCache.Version? {
     let parts = await run(TierScripts.store, inAllSchemasFor: values, on: other) {
       values,
       schemas in
@@ -362,7 +352,7 @@ final class Tier: Sendable {
       call.keys += tags.names.map { names.tag($0) }
       return call
     }
-    var version: TierVersion?
+    var version: SharedCache.Version?
     var changed: [String: any Error] = [:]
     do {
       try check(parts, \.key) { values, reply in
@@ -377,7 +367,7 @@ final class Tier: Sendable {
         for (value, element) in zip(values, elements.dropFirst()) {
           guard let token = token(element) else { throw TierError.unexpectedReply }
           if token == 0 { changed[value.key] = TierError.changed }
-          version = token == 0 ? nil : TierVersion(epoch: epoch, token: token)
+          version = token == 0 ? nil : SharedCache.Version(epoch, token: token)
         }
       }
     } catch let error as TierFailures {
@@ -395,7 +385,7 @@ final class Tier: Sendable {
   ///   - leases: The leases; lost ones are ignored.
   ///   - failure: The failure for callers that wait for these fetches; without it one of them fetches.
   /// - Throws: An error of the connection.
-  func release(_ leases: [TierLease], because failure: [UInt8]?) async throws {
+  func release(_ leases: [SharedCache.Lease], because failure: [UInt8]?) async throws {
     let parts = await run(TierScripts.release, inPartsOf: leases) { leases in
       RedisScript.Call(
         keys: leases.flatMap { [names.lease($0.key), names.fetch($0.key)] },
@@ -409,7 +399,7 @@ final class Tier: Sendable {
   /// Renews leases that no other node has taken over, however late.
   ///
   /// - Returns: The leases that are lost.
-  func renew(_ leases: [TierLease]) async throws -> [TierLease] {
+  func renew(_ leases: [SharedCache.Lease]) async throws -> [SharedCache.Lease] {
     let parts = await run(TierScripts.renew, inPartsOf: leases) { leases in
       RedisScript.Call(
         keys: leases.flatMap { [names.lease($0.key), names.fetch($0.key)] },
@@ -418,7 +408,7 @@ final class Tier: Sendable {
     }
     return try parts.flatMap { leases, reply in
       guard let lost = try reply.get().elements else { throw TierError.unexpectedReply }
-      return lost.compactMap { element -> TierLease? in
+      return lost.compactMap { element -> SharedCache.Lease? in
         guard let index = element.integer, (1...Int64(leases.count)).contains(index) else {
           return nil
         }
@@ -430,7 +420,7 @@ final class Tier: Sendable {
   /// Returns the leases of some keys that this node has.
   ///
   /// - Throws: An error of the connection.
-  func ownLeases(of keys: some Collection<String>) async throws -> [TierLease] {
+  func ownLeases(of keys: some Collection<String>) async throws -> [SharedCache.Lease] {
     let replies = await connection.send(keys.map { RedisCommand("GET", [.text(names.lease($0))]) })
     return try zip(keys, replies).compactMap { key, reply in
       // A key of another type is an error that the scripts repair.
@@ -439,13 +429,13 @@ final class Tier: Sendable {
       guard parts.count == 2, let epoch = TierEpoch(parts[0]), parts[1].hasPrefix("\(holder):"),
         let token = UInt64(parts[1].dropFirst(holder.count + 1))
       else { return nil }
-      return TierLease(key: key, version: TierVersion(epoch: epoch, token: token))
+      return SharedCache.Lease(key: key, version: SharedCache.Version(epoch, token: token))
     }
   }
 
-  private func arguments(of leases: ArraySlice<TierLease>) -> [RedisCommand.Argument] {
+  private func arguments(of leases: ArraySlice<SharedCache.Lease>) -> [RedisCommand.Argument] {
     leases.flatMap { lease in
-      [.text(lease.version.epoch.description), number(lease.version.token)]
+      [.text(lease.version.tierEpoch.description), number(lease.version.token)]
         as [RedisCommand.Argument]
     }
   }

@@ -1,3 +1,4 @@
+import Plexus
 import PlexusTesting
 import TestSupport
 import Testing
@@ -122,7 +123,7 @@ struct `Leases on a server whose clock is set` {
     server = try RedisServer(options: [], environment: clock.environment)
   }
 
-  private func isBusy(_ node: Node, _ lease: TierLease) async throws -> Bool {
+  private func isBusy(_ node: Node, _ lease: SharedCache.Lease) async throws -> Bool {
     if case .busy(lease.version, _, _) = try await node.look(lease.key) { true } else { false }
   }
 

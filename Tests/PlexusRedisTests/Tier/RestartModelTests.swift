@@ -1,3 +1,4 @@
+import Plexus
 import PlexusSupport
 import TestSupport
 import Testing
@@ -232,13 +233,13 @@ struct `A space of a server that has restarted` {
 
     /// The value that a node gets, as a cache does: without a script, if that is possible.
     private func value(_ index: Int) async throws -> Int {
-      var wish = Tier.Wish("k")
+      var wish = SharedCache.Wish()
       wish.tags = ["t"]
       for _ in 0..<4 {
-        if let entry = try await tiers[index].read(for: [wish])[0].get() {
+        if let entry = try await tiers[index].read(for: [("k", wish)])[0].get() {
           return Int(entry.payload[0])
         }
-        switch try await tiers[index].look(for: [wish])[0].get() {
+        switch try await tiers[index].look(for: [("k", wish)])[0].get() {
         case .entry(let entry): return Int(entry.payload[0])
         case .granted(let lease, _):
           let value = origin

@@ -1,3 +1,4 @@
+import Plexus
 import PlexusTesting
 import TestSupport
 import Testing
@@ -73,8 +74,8 @@ struct `Replies to reads of several keys` {
     await connected.first(1)
     let tier = Tier(space: "s", schema: "1", node: "a", connection: connection)
     _ = tier.note(.string(Array("1-a".utf8)))
-    async let first = tier.read(for: Self.keys[0].map { Tier.Wish($0) })
-    async let second = tier.read(for: Self.keys[1].map { Tier.Wish($0) })
+    async let first = tier.read(for: Self.keys[0].map { ($0, SharedCache.Wish()) })
+    async let second = tier.read(for: Self.keys[1].map { ($0, SharedCache.Wish()) })
     let results = await first + second
     await connection.close()
     var found: [String: String] = [:]

@@ -20,10 +20,10 @@ struct `The user of an engine` {
       let isDone = (try? await operation()) ?? false
       if !isDone { failures.append(name) }
     }
-    var tagged = Tier.Wish("k")
+    var tagged = SharedCache.Wish()
     tagged.tags = ["t"]
-    let wish = tagged
-    func lease() async throws -> TierLease? {
+    let wish = (key: "k", value: tagged)
+    func lease() async throws -> SharedCache.Lease? {
       guard case .granted(let lease, _) = try await tier.look(for: [wish])[0].get() else {
         return nil
       }

@@ -1,4 +1,5 @@
 import Foundation
+import Plexus
 import PlexusSupport
 import PlexusTesting
 import TestSupport
@@ -45,15 +46,15 @@ struct `A space of the shared tier` {
 
     func look(
       _ key: String,
-      _ change: (inout Tier.Wish) -> Void = { _ in }
+      _ change: (inout SharedCache.Wish) -> Void = { _ in }
     ) async throws -> TierFinding {
-      var wish = Tier.Wish(key)
+      var wish = SharedCache.Wish()
       change(&wish)
-      return try await tier.look(for: [wish])[0].get()
+      return try await tier.look(for: [(key, wish)])[0].get()
     }
 
     /// The lease of a key that has no entry and no other lease.
-    func lease(_ key: String) async throws -> TierLease {
+    func lease(_ key: String) async throws -> SharedCache.Lease {
       guard case .granted(let lease, _) = try await look(key) else {
         throw TierError.unexpectedReply
       }
@@ -63,16 +64,16 @@ struct `A space of the shared tier` {
     /// The entry that is found without a script.
     func read(
       _ key: String,
-      _ change: (inout Tier.Wish) -> Void = { _ in }
+      _ change: (inout SharedCache.Wish) -> Void = { _ in }
     ) async throws -> TierEntry? {
-      var wish = Tier.Wish(key)
+      var wish = SharedCache.Wish()
       change(&wish)
-      return try await tier.read(for: [wish])[0].get()
+      return try await tier.read(for: [(key, wish)])[0].get()
     }
 
     func entry(
       _ key: String,
-      _ change: (inout Tier.Wish) -> Void = { _ in }
+      _ change: (inout SharedCache.Wish) -> Void = { _ in }
     ) async throws -> TierEntry? {
       let finding = try await look(key) { wish in
         wish.takesLease = false
@@ -91,7 +92,9 @@ struct `A space of the shared tier` {
 
   @Test func `callers are read for with the priority of the most urgent one`() {
     let priorities: [TaskPriority] = [.low, .high, .background]
-    let reads = priorities.map { Tier.Readers.Read(id: 0, wish: Tier.Wish("k"), priority: $0) }
+    let reads = priorities.map {
+      Tier.Readers.Read(id: 0, wish: ("k", SharedCache.Wish()), priority: $0)
+    }
     #expect(Tier.Readers.priority(of: reads) == .high)
   }
 
@@ -120,7 +123,9 @@ struct `A space of the shared tier` {
     let (a, b) = (try await Node("a", on: server), try await Node("b", on: server))
     // Each key twice, in different parts.
     let keys = (0..<1_000).map { "key \($0 % 500)" }
-    for (index, result) in await a.tier.look(for: keys.map { Tier.Wish($0) }).enumerated() {
+    for (index, result) in await a.tier.look(for: keys.map { ($0, SharedCache.Wish()) })
+      .enumerated()
+    {
       switch try result.get() {
       case .granted(let lease, nil):
         #expect(index < 500)
@@ -133,7 +138,7 @@ struct `A space of the shared tier` {
         return
       }
     }
-    let findings = await b.tier.look(for: keys.map { Tier.Wish($0) })
+    let findings = await b.tier.look(for: keys.map { ($0, SharedCache.Wish()) })
     #expect(findings.count == 1_000)
     for finding in findings {
       guard case .busy = try finding.get() else {
@@ -157,9 +162,9 @@ struct `A space of the shared tier` {
     _ = try await b.lease("other")
     let scripts = try await calls("evalsha", on: a)
     let wishes = (0..<301).map { number in
-      var wish = Tier.Wish("key \(number)")
-      wish.tags = ["t\(number % 70)"]
-      return wish
+      var wish = SharedCache.Wish()
+      wish.tags = [CacheTag("t\(number % 70)")]
+      return ("key \(number)", wish)
     }
     let entries = try await b.tier.read(for: wishes).map { try $0.get()?.payload }
     var expected: [[UInt8]?] = (0..<300).map { [UInt8($0 % 256)] }
@@ -192,7 +197,7 @@ struct `A space of the shared tier` {
   private func read(_ keys: [String], by node: Node) async -> [Task<[UInt8]?, any Error>] {
     var tasks: [Task<[UInt8]?, any Error>] = []
     for (index, key) in keys.enumerated() {
-      tasks.append(Task { try await node.tier.read(Tier.Wish(key))?.payload })
+      tasks.append(Task { try await node.tier.read(key, SharedCache.Wish())?.payload })
       await wait {
         node.connection.load.commands >= min(2, index + 1) * 3
           && node.tier.readers.withLock { $0.waiting.count } >= index - 1
@@ -234,14 +239,14 @@ struct `A space of the shared tier` {
     let b = try await Node("b", on: server, timeout: .milliseconds(200))
     while b.tier.epoch == nil { _ = try? await b.entry("k") }
     server.suspend()
-    let tasks = (0..<6).map { _ in Task { try await b.tier.read(Tier.Wish("k")) } }
+    let tasks = (0..<6).map { _ in Task { try await b.tier.read("k", SharedCache.Wish()) } }
     for task in tasks {
       await #expect(throws: RedisConnectionError.self) { try await task.value }
     }
     #expect(b.tier.readers.withLock { $0.waiting.isEmpty })
     server.resume()
     while (try? await b.read("k")) == nil { await Task.detached {}.value }
-    while (try? await b.tier.read(Tier.Wish("k"))) == nil { await Task.detached {}.value }
+    while (try? await b.tier.read("k", SharedCache.Wish())) == nil { await Task.detached {}.value }
   }
 
   /// Returns changes of a key with the tag "x" by another node, and one by a node of another schema.
@@ -389,7 +394,7 @@ struct `A space of the shared tier` {
       RedisCommand("HSET", [.text(a.tier.names.entry("k")), .text(field), .text(text)])
     )
     #expect(try await a.read("k") == nil)
-    let found = await a.tier.look(for: [Tier.Wish("k"), Tier.Wish("other")])
+    let found = await a.tier.look(for: [("k", SharedCache.Wish()), ("other", SharedCache.Wish())])
     if case .entry? = try? found[0].get() { Issue.record("The entry is damaged.") }
     _ = try found[0].get()
     guard case .entry = try found[1].get() else {
@@ -419,8 +424,8 @@ struct `A space of the shared tier` {
       let node = nodes[.random(in: 0..<2, using: &generator)]
       let older = try await node.read(key)?.version
       let isRenewed = Bool.random(using: &generator)
-      func change(_ wish: inout Tier.Wish) {
-        (wish.tags, wish.takesLease) = (tags, false)
+      func change(_ wish: inout SharedCache.Wish) {
+        (wish.tags, wish.takesLease) = (tags.map { CacheTag($0) }, false)
         if isRenewed { wish.newerThan = older }
       }
       let known = node.tier.epoch
@@ -442,7 +447,8 @@ struct `A space of the shared tier` {
     let server = try RedisServer()
     let node = try await Node("a", on: server)
     let keys = (0..<100).map { "key \($0)" }
-    let leases = try await node.tier.look(for: keys.map { Tier.Wish($0) }).map { result in
+    let leases = try await node.tier.look(for: keys.map { ($0, SharedCache.Wish()) }).map {
+      result in
       guard case .granted(let lease, _) = try result.get() else { throw TierError.unexpectedReply }
       return lease
     }
@@ -450,7 +456,7 @@ struct `A space of the shared tier` {
     try await node.tier.remove(lost.map(\.key))
     #expect(try await node.tier.renew(leases) == lost)
     try await node.tier.release(leases, because: nil)
-    for result in await node.tier.look(for: keys.map { Tier.Wish($0) }) {
+    for result in await node.tier.look(for: keys.map { ($0, SharedCache.Wish()) }) {
       guard case .granted = try result.get() else {
         Issue.record("\(result)")
         return
@@ -470,7 +476,9 @@ struct `A space of the shared tier` {
     ]
     _ = try await node.connection.send(RedisCommand("ACL", rules))
     _ = try await node.connection.send(RedisCommand("AUTH", ["app", "secret"]))
-    for (index, result) in await node.tier.look(for: keys.map { Tier.Wish($0) }).enumerated() {
+    for (index, result) in await node.tier.look(for: keys.map { ($0, SharedCache.Wish()) })
+      .enumerated()
+    {
       switch result {
       case .success(.entry(let entry)):
         #expect(entry.payload == [1])
@@ -607,7 +615,7 @@ struct `A space of the shared tier` {
     }
     let token = version.token
     try await a.tier.release([lease], because: [7])
-    #expect(try await b.look("k") { $0.awaited = token } == .failedElsewhere(payload: [7]))
+    #expect(try await b.look("k") { $0.awaited = version } == .failedElsewhere(payload: [7]))
     let next = try await b.lease("k")
     #expect(next.version.token > token)
     // A lease that is lost tells no failure.
@@ -695,7 +703,7 @@ struct `A space of the shared tier` {
       try RedisShell.run("HEXISTS \(name) u", on: server) == ":1\r\n"
     }
     func isThere() throws -> Bool { try RedisShell.run("EXISTS \(name)", on: server) == ":1\r\n" }
-    func renewed() async throws -> TierLease {
+    func renewed() async throws -> SharedCache.Lease {
       let lease = try await node.lease("k")
       #expect(try await node.tier.renew([lease]) == [])
       #expect(try isRenewed())
@@ -718,7 +726,7 @@ struct `A space of the shared tier` {
     let rest = try RedisShell.run("PTTL \(name)", on: server).dropFirst().dropLast()
     #expect(try #require(Int(rest)) <= 60_000)
     // A failure does not last longer because the next lease does.
-    let awaited = lease.version.token
+    let awaited = lease.version
     lease = try await renewed()
     #expect(try await node.look("k") { $0.awaited = awaited } == .failedElsewhere(payload: [7]))
     try RedisShell.perform(["HSET \(name) x 1"], on: server)
@@ -749,8 +757,13 @@ struct `A space of the shared tier` {
   @Test func `a removal by tags takes entries and leases along, and needs no keys`() async throws {
     let server = try RedisServer()
     let (a, b) = (try await Node("a", on: server), try await Node("b", on: server))
-    func lease(_ key: String, _ tags: [String]) async throws -> TierLease {
-      guard case .granted(let lease, nil) = try await a.look(key, { $0.tags = tags }) else {
+    func lease(_ key: String, _ tags: [String]) async throws -> SharedCache.Lease {
+      guard
+        case .granted(let lease, nil) = try await a.look(
+          key,
+          { $0.tags = tags.map { CacheTag($0) } }
+        )
+      else {
         throw TierError.unexpectedReply
       }
       return lease
@@ -763,7 +776,9 @@ struct `A space of the shared tier` {
     try await b.tier.remove(tags: ["x"])
     await a.change(of: a.tier.names.tag("x"))
     #expect(
-      try await b.look("1") { ($0.tags, $0.takesLease) = (tags, false) } == .nothing(previous: nil)
+      try await b.look("1") {
+        ($0.tags, $0.takesLease) = (tags.map { CacheTag($0) }, false)
+      } == .nothing(previous: nil)
     )
     #expect(
       try await b.look("3") { ($0.tags, $0.takesLease) = (["x"], false) } == .nothing(previous: nil)

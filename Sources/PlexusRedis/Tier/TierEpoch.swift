@@ -1,3 +1,5 @@
+internal import Plexus
+
 /// The age of a space: raised by each removal of everything.
 ///
 /// Counters are ordered, so that an engine that has lost its data is recognized as older by every node that knows a
@@ -42,43 +44,11 @@ struct TierMark: Hashable, Sendable, CustomStringConvertible {
   }
 }
 
-/// The version of an entry: the epoch, then the token of the lease or store that it came with.
-struct TierVersion: Hashable, Sendable {
-  let epoch: TierEpoch
-  let token: UInt64
-}
+extension SharedCache.Version {
+  init(_ epoch: TierEpoch, token: UInt64) {
+    self.init(epoch: epoch.counter, nonce: epoch.nonce, token: token)
+  }
 
-/// An entry as the engine has it.
-struct TierEntry: Hashable, Sendable {
-  let version: TierVersion
-  /// The time since it was stored, by the engine's clock.
-  let age: Duration
-  let payload: [UInt8]
-}
-
-/// The right to fetch the value of one key, until it expires or is revoked.
-struct TierLease: Hashable, Sendable {
-  let key: String
-  let version: TierVersion
-}
-
-/// The result of a lookup of one key.
-enum TierFinding: Hashable, Sendable {
-  case entry(TierEntry)
-  /// No node fetches the value; this node does not either, because it did not request a lease.
-  case nothing(previous: TierEntry?)
-  case granted(TierLease, previous: TierEntry?)
-  /// Another caller holds the lease of that version, for at most that time unless it is renewed.
-  case busy(TierVersion, remaining: Duration, previous: TierEntry?)
-  /// The fetch for which this node waited has failed.
-  case failedElsewhere(payload: [UInt8])
-}
-
-/// The result of a fill.
-enum TierFill: String, Sendable {
-  case stored
-  /// Everything was removed after the lease was granted.
-  case cleared
-  /// The lease is lost: the key was removed, outdated or stored meanwhile, or the lease has expired.
-  case superseded
+  /// The epoch and its nonce.
+  var tierEpoch: TierEpoch { TierEpoch(counter: epoch, nonce: nonce) }
 }
