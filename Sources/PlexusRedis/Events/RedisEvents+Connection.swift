@@ -66,7 +66,7 @@ extension RedisEvents {
       let reader = ChannelReader(self, TopicNames(topic))
       return Self.stream { try await reader.next() }
     case .everyNode(let position):
-      let reader = StreamReader(self, TopicNames(topic), after: position)
+      let reader = EventReader(self, TopicNames(topic), after: position)
       return Self.stream { try await reader.next() }
     case .oneNode(let group, let retryAfter, _):
       let reader = GroupReader(self, TopicNames(topic), group: group, retryAfter: retryAfter)
@@ -85,7 +85,7 @@ extension RedisEvents {
       let reader = ChannelReader(self, TopicNames(topic))
       return Self.stream { try await reader.nextBatch() }
     case .everyNode(let position):
-      let reader = StreamReader(self, TopicNames(topic), after: position)
+      let reader = EventReader(self, TopicNames(topic), after: position)
       return Self.stream { try await reader.nextBatch() }
     case .oneNode, .publishOnly:
       return nil

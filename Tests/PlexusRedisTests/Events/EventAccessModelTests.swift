@@ -49,7 +49,7 @@ struct `The user of the events of an engine` {
     try await publish()
     var channel: ChannelReader? = ChannelReader(link, names)
     _ = try await channel?.next()
-    let stream = StreamReader(link, names, after: .start)
+    let stream = EventReader(link, names, after: .start)
     for _ in 0..<3 { _ = try await stream.next() }
     link.beat()
     // A server that was restarted with older data, which gives the highest epoch to the next message.

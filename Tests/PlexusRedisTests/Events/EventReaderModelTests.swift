@@ -126,7 +126,7 @@ struct `The readers of events` {
   }
 
   /// Takes messages from a reader.
-  private func ids(_ count: Int, from reader: StreamReader) async throws -> [String] {
+  private func ids(_ count: Int, from reader: EventReader<StreamReaderState>) async throws -> [String] {
     var ids: [String] = []
     while ids.count < count, let delivery = try await reader.next() {
       if case .message(let message, _, _) = delivery { ids.append(message.id) }
@@ -295,7 +295,7 @@ struct `The readers of events` {
   ) async throws {
     let proxy = try RedisProxy(server)
     let (sender, link) = (link(), link(at: proxy.address))
-    let reader = StreamReader(link, TopicNames("topic"), after: .start)
+    let reader = EventReader(link, TopicNames("topic"), after: .start)
     let executor = HoldingExecutor()
     try await publish(0..<(isAhead ? 2 : 1), by: sender)
     try appendForeignEvent()
@@ -367,7 +367,7 @@ struct `The readers of events` {
         collect({ [reader = reader(link)] in try await reader.next() }, of: link)
       } else {
         collect(
-          { [reader = StreamReader(link, TopicNames("topic"), after: .start)] in
+          { [reader = EventReader(link, TopicNames("topic"), after: .start)] in
             try await reader.next()
           },
           of: link
@@ -489,7 +489,7 @@ struct `The readers of events` {
   @Test func `D15: events arrive while those before them are handled, each once`() async throws {
     let link = link()
     try await publish(1..<10, by: link)
-    let reader = StreamReader(link, TopicNames("topic"), after: .start)
+    let reader = EventReader(link, TopicNames("topic"), after: .start)
     let monitor = try await RedisMonitor(server)
     // One is read with the place, then one after it, then two before they are requested, each time after the latest one.
     #expect(try await ids(2, from: reader) == ["1", "2"])
@@ -505,7 +505,7 @@ struct `The readers of events` {
   {
     let link = link()
     try await publish(1..<3, by: link)
-    let reader = StreamReader(link, TopicNames("topic"), after: .start)
+    let reader = EventReader(link, TopicNames("topic"), after: .start)
     let monitor = try await RedisMonitor(server)
     #expect(try await ids(2, from: reader) == ["1", "2"])
     await monitor.commands(1, with: "XRANGE", #""COUNT" "3""#)

@@ -1,0 +1,147 @@
+internal import Plexus
+internal import PlexusSupport
+
+/// The reading of a topic: carries out the steps of a state, and registers the reader until it is released.
+actor EventReader<State: EventReaderState> {
+  /// A command that was sent in advance.
+  private struct Following: Sendable {
+    let command: ReaderCommand
+    /// The connection over which it was sent, or an earlier one.
+    let generation: Int
+    let reply: Task<ReaderReply, any Error>
+  }
+
+  private let events: RedisEvents
+  private nonisolated let names: TopicNames
+  private nonisolated let id: UInt64
+  private let bell = Bell()
+  private var state: State
+  private var following: Following?
+  /// The error that ends the reading behind the deliveries before it.
+  private var failure: (any Error)?
+
+  private init(_ events: RedisEvents, _ names: TopicNames, _ state: State) {
+    self.events = events
+    self.names = names
+    self.state = state
+    id = events.makeReaderID()
+    events.add(bell, for: names.stream, id)
+  }
+
+  deinit {
+    following?.reply.cancel()
+    events.removeBell(for: names.stream, id)
+  }
+
+  func next() async throws -> LinkDelivery? {
+    try await fill(1) ? state.ready.popFirst() : nil
+  }
+
+  /// Returns the deliveries that are ready, once there are some.
+  func nextBatch() async throws -> [LinkDelivery]? {
+    guard try await fill(.max) else { return nil }
+    defer { state.ready = [] }
+    return Array(state.ready)
+  }
+
+  /// Waits until a delivery is ready.
+  ///
+  /// - Parameter count: The number of deliveries that are taken together at most.
+  /// - Returns: Whether there is one; if not, the reading has ended.
+  /// - Throws: An error that ends the reading.
+  private func fill(_ count: Int) async throws -> Bool {
+    if let failure = failure.take() { throw failure }
+    do {
+      while !Task.isCancelled {
+        let moment = events.moment
+        guard !moment.isClosed else { break }
+        switch try state.next(count, at: moment) {
+        case .deliver(let command):
+          if let command { send(inAdvance: command, over: moment.generation) }
+          return true
+        case .send(let command):
+          let reply = try await reply(to: command, over: moment.generation)
+          try state.receive(reply, to: command, sent: moment, at: events.moment)
+        case .wait(let limit):
+          await bell.wait(atMost: limit)
+        }
+      }
+      return false
+    } catch {
+      // The next reader continues here, and recognizes a server with old data.
+      if let place = state.place { events.remember(place) }
+      state.fail()
+      guard !state.ready.isEmpty else { throw error }
+      failure = error
+      return true
+    }
+  }
+
+  // MARK: - Commands
+
+  /// Sends a command whose reply arrives while the deliveries before it are handled.
+  private func send(inAdvance command: ReaderCommand, over generation: Int) {
+    // It does not run on the actor of the reader, which delivers messages meanwhile.
+    let task = Task.detached { [events, names, bell] in
+      try await events.perform(command, of: names, bell)
+    }
+    following = Following(command: command, generation: generation, reply: task)
+  }
+
+  /// Returns the reply to a command, which may have been sent in advance.
+  private func reply(
+    to command: ReaderCommand,
+    over generation: Int
+  ) async throws -> ReaderReply {
+    if let sent = following.take(), sent.command == command, sent.generation == generation {
+      let known = await withTaskCancellationHandler {
+        try? await sent.reply.value
+      } onCancel: {
+        sent.reply.cancel()
+      }
+      if case .entries(let entries, _) = known { return .entries(entries, isAhead: true) }
+    }
+    return try await events.perform(command, of: names, bell)
+  }
+}
+
+extension EventReader<StreamReaderState> {
+  /// Creates a reader that gets every message after a position, or after the last one.
+  init(_ events: RedisEvents, _ names: TopicNames, after position: LinkPosition?) {
+    let place = position.map { position in
+      events.recall(.everyNode, of: names.stream, at: position)
+        ?? RedisEvents.Place(.everyNode, of: names.stream, position: position)
+    }
+    self.init(events, names, StreamReaderState(of: names.stream, after: place))
+  }
+}
+
+extension RedisEvents {
+  /// Carries out a command of a reader.
+  func perform(
+    _ command: ReaderCommand,
+    of names: TopicNames,
+    _ bell: Bell
+  ) async throws -> ReaderReply {
+    switch command {
+    case .connect:
+      try await waitForConnection(bell)
+      return .done
+    case .survey(let position):
+      let (latest, id) = try await survey(names.stream, at: position)
+      return .survey(latest: latest, id: id)
+    case .range(let start, let count):
+      return .entries(try await range(names.stream, from: start, count: count), isAhead: false)
+    case .resume(let position):
+      let arguments: [RedisCommand.Argument] = [
+        .text("\(position)"), .number(Int64(largestEntry)),
+      ]
+      return .value(try await run(TopicScripts.resume, [names.stream], arguments))
+    }
+  }
+
+  /// The connection and the time at a step of a reader.
+  var moment: ReaderMoment {
+    state.withLock { ReaderMoment(generation: $0.generation, isClosed: $0.isClosed) }
+  }
+}
