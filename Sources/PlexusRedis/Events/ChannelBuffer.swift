@@ -68,16 +68,19 @@ final class ChannelBuffer: Sendable {
     }
   }
 
-  /// Takes the oldest message.
+  /// Takes the oldest messages.
   ///
+  /// - Parameter count: Their number at most.
+  /// - Returns: The messages; none if no message has arrived.
   /// - Throws: An error if there is none, and the connection was lost.
-  func take() throws -> Element? {
+  func take(atMost count: Int) throws -> [Element] {
     var released: ArraySlice<(element: Element, size: Int)> = []
-    let (element, isBroken) = state.withLock { state -> (Element?, Bool) in
-      guard state.taken < state.elements.count else { return (nil, state.isBroken) }
-      let (element, size) = state.elements[state.taken]
-      state.taken += 1
-      state.bytes -= size
+    let (elements, isBroken) = state.withLock { state -> ([Element], Bool) in
+      let range = state.elements[state.taken...].prefix(count).indices
+      guard !range.isEmpty else { return ([], state.isBroken) }
+      let elements = state.elements[range].map(\.element)
+      for index in range { state.bytes -= state.elements[index].size }
+      state.taken = range.upperBound
       if state.taken == state.elements.count {
         state.elements.removeAll(keepingCapacity: state.taken < 1_024)
         state.taken = 0
@@ -87,13 +90,13 @@ final class ChannelBuffer: Sendable {
         state.elements.removeFirst(state.taken)
         state.taken = 0
       }
-      return (element, state.isBroken)
+      return (elements, state.isBroken)
     }
     withExtendedLifetime(released) {}
-    if element == nil, isBroken {
+    if elements.isEmpty, isBroken {
       throw RedisConnectionError.lost(reason: "messages of a channel were missed")
     }
-    return element
+    return elements
   }
 
   /// Ends the buffer: the connection was lost.

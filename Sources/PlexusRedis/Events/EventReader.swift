@@ -1,5 +1,4 @@
 internal import Plexus
-internal import PlexusSupport
 
 /// The reading of a topic: carries out the steps of a state, and registers the reader until it is released.
 actor EventReader<State: EventReaderState> {
@@ -11,26 +10,20 @@ actor EventReader<State: EventReaderState> {
     let reply: Task<ReaderReply, any Error>
   }
 
-  private let events: RedisEvents
-  private nonisolated let names: TopicNames
-  private nonisolated let id: UInt64
-  private let bell = Bell()
+  private nonisolated let port: ReaderPort
   private var state: State
   private var following: Following?
   /// The error that ends the reading behind the deliveries before it.
   private var failure: (any Error)?
 
-  private init(_ events: RedisEvents, _ names: TopicNames, _ state: State) {
-    self.events = events
-    self.names = names
+  private init(_ port: ReaderPort, _ state: State) {
+    self.port = port
     self.state = state
-    id = events.makeReaderID()
-    events.add(bell, for: names.stream, id)
   }
 
   deinit {
     following?.reply.cancel()
-    events.removeBell(for: names.stream, id)
+    port.close()
   }
 
   func next() async throws -> LinkDelivery? {
@@ -53,7 +46,7 @@ actor EventReader<State: EventReaderState> {
     if let failure = failure.take() { throw failure }
     do {
       while !Task.isCancelled {
-        let moment = events.moment
+        let moment = port.moment
         guard !moment.isClosed else { break }
         switch try state.next(count, at: moment) {
         case .deliver(let command):
@@ -61,15 +54,15 @@ actor EventReader<State: EventReaderState> {
           return true
         case .send(let command):
           let reply = try await reply(to: command, over: moment.generation)
-          try state.receive(reply, to: command, sent: moment, at: events.moment)
+          try state.receive(reply, to: command, sent: moment, at: port.moment)
         case .wait(let limit):
-          await bell.wait(atMost: limit)
+          await port.bell.wait(atMost: limit)
         }
       }
       return false
     } catch {
       // The next reader continues here, and recognizes a server with old data.
-      if let place = state.place { events.remember(place) }
+      if let place = state.place { port.events.remember(place) }
       state.fail()
       guard !state.ready.isEmpty else { throw error }
       failure = error
@@ -82,9 +75,7 @@ actor EventReader<State: EventReaderState> {
   /// Sends a command whose reply arrives while the deliveries before it are handled.
   private func send(inAdvance command: ReaderCommand, over generation: Int) {
     // It does not run on the actor of the reader, which delivers messages meanwhile.
-    let task = Task.detached { [events, names, bell] in
-      try await events.perform(command, of: names, bell)
-    }
+    let task = Task.detached { [port] in try await port.perform(command) }
     following = Following(command: command, generation: generation, reply: task)
   }
 
@@ -101,7 +92,7 @@ actor EventReader<State: EventReaderState> {
       }
       if case .entries(let entries, _) = known { return .entries(entries, isAhead: true) }
     }
-    return try await events.perform(command, of: names, bell)
+    return try await port.perform(command)
   }
 }
 
@@ -112,36 +103,14 @@ extension EventReader<StreamReaderState> {
       events.recall(.everyNode, of: names.stream, at: position)
         ?? RedisEvents.Place(.everyNode, of: names.stream, position: position)
     }
-    self.init(events, names, StreamReaderState(of: names.stream, after: place))
+    self.init(ReaderPort(events, names), StreamReaderState(of: names.stream, after: place))
   }
 }
 
-extension RedisEvents {
-  /// Carries out a command of a reader.
-  func perform(
-    _ command: ReaderCommand,
-    of names: TopicNames,
-    _ bell: Bell
-  ) async throws -> ReaderReply {
-    switch command {
-    case .connect:
-      try await waitForConnection(bell)
-      return .done
-    case .survey(let position):
-      let (latest, id) = try await survey(names.stream, at: position)
-      return .survey(latest: latest, id: id)
-    case .range(let start, let count):
-      return .entries(try await range(names.stream, from: start, count: count), isAhead: false)
-    case .resume(let position):
-      let arguments: [RedisCommand.Argument] = [
-        .text("\(position)"), .number(Int64(largestEntry)),
-      ]
-      return .value(try await run(TopicScripts.resume, [names.stream], arguments))
-    }
-  }
-
-  /// The connection and the time at a step of a reader.
-  var moment: ReaderMoment {
-    state.withLock { ReaderMoment(generation: $0.generation, isClosed: $0.isClosed) }
+extension EventReader<ChannelReaderState> {
+  /// Creates a reader that gets the messages that are published from its beginning on.
+  init(_ events: RedisEvents, _ names: TopicNames) {
+    let port = ReaderPort(events, names, buffering: 16 << 20)
+    self.init(port, ChannelReaderState(of: names.stream))
   }
 }

@@ -65,6 +65,13 @@ enum ReaderCommand: Hashable, Sendable {
   case range(from: LinkPosition, count: Int)
   /// Compares a message, and reads the next one, which can be too large for a reply.
   case resume(after: LinkPosition)
+  case subscribe
+  /// Looks at the first message of the channel, which stays.
+  case peek
+  /// Takes messages of the channel.
+  case take(atMost: Int)
+  /// Looks up the latest message of an earlier reader.
+  case recall(RedisEvents.Place.Reading, at: LinkPosition)
 }
 
 /// The reply to a command of a reader.
@@ -75,4 +82,6 @@ enum ReaderReply: Sendable {
   case survey(latest: LinkPosition, id: String?)
   /// Messages, which may have been read in advance.
   case entries([MessageFormat.Entry], isAhead: Bool)
+  case elements([ChannelBuffer.Element])
+  case place(RedisEvents.Place?)
 }

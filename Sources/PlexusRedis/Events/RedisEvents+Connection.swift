@@ -63,7 +63,7 @@ extension RedisEvents {
   ) -> AsyncThrowingStream<LinkDelivery, any Error> {
     switch mode {
     case .ephemeral:
-      let reader = ChannelReader(self, TopicNames(topic))
+      let reader = EventReader(self, TopicNames(topic))
       return Self.stream { try await reader.next() }
     case .everyNode(let position):
       let reader = EventReader(self, TopicNames(topic), after: position)
@@ -82,7 +82,7 @@ extension RedisEvents {
   ) -> AsyncThrowingStream<[LinkDelivery], any Error>? {
     switch mode {
     case .ephemeral:
-      let reader = ChannelReader(self, TopicNames(topic))
+      let reader = EventReader(self, TopicNames(topic))
       return Self.stream { try await reader.nextBatch() }
     case .everyNode(let position):
       let reader = EventReader(self, TopicNames(topic), after: position)

@@ -47,7 +47,7 @@ struct `The user of the events of an engine` {
     }
     try await publish()
     try await publish()
-    var channel: ChannelReader? = ChannelReader(link, names)
+    var channel: EventReader<ChannelReaderState>? = EventReader(link, names)
     _ = try await channel?.next()
     let stream = EventReader(link, names, after: .start)
     for _ in 0..<3 { _ = try await stream.next() }
