@@ -1,4 +1,5 @@
 internal import Plexus
+internal import PlexusSupport
 
 /// The reading of a topic: carries out the steps of a state, and registers the reader until it is released.
 actor EventReader<State: EventReaderState> {
@@ -13,6 +14,7 @@ actor EventReader<State: EventReaderState> {
   private nonisolated let port: ReaderPort
   private var state: State
   private var following: Following?
+  private var renewal: Task<Void, Never>?
   /// The error that ends the reading behind the deliveries before it.
   private var failure: (any Error)?
 
@@ -23,7 +25,8 @@ actor EventReader<State: EventReaderState> {
 
   deinit {
     following?.reply.cancel()
-    port.close()
+    renewal?.cancel()
+    port.close(isMember: state.isMember)
   }
 
   func next() async throws -> LinkDelivery? {
@@ -48,17 +51,21 @@ actor EventReader<State: EventReaderState> {
       while !Task.isCancelled {
         let moment = port.moment
         guard !moment.isClosed else { break }
-        switch try state.next(count, at: moment) {
+        let step = try state.next(count, at: moment)
+        if let load = state.takeLoad() { port.record(load) }
+        switch step {
         case .deliver(let command):
           if let command { send(inAdvance: command, over: moment.generation) }
           return true
         case .send(let command):
           let reply = try await reply(to: command, over: moment.generation)
           try state.receive(reply, to: command, sent: moment, at: port.moment)
+          beginRenewal()
         case .wait(let limit):
           await port.bell.wait(atMost: limit)
         }
       }
+      await leave()
       return false
     } catch {
       // The next reader continues here, and recognizes a server with old data.
@@ -68,6 +75,37 @@ actor EventReader<State: EventReaderState> {
       failure = error
       return true
     }
+  }
+
+  // MARK: - Groups
+
+  /// Renews the messages of a group from now on, and releases them when the link is closed.
+  private func beginRenewal() {
+    guard renewal == nil, state.isMember, let pace = state.pace else { return }
+    port.whenClosing { [weak self] in await self?.leave() != nil }
+    renewal = Task.detached { [weak self] in
+      while (try? await Task.sleep(for: pace)) != nil {
+        guard await self?.renew() != nil else { return }
+      }
+    }
+  }
+
+  private func renew() async {
+    // Without an answer the messages are taken over when their time is over.
+    if let command = state.giveBack(at: port.moment) {
+      _ = try? await port.perform(command)
+      if let load = state.takeLoad() { port.record(load) }
+    }
+    let moment = port.moment
+    guard let command = state.renew(at: moment),
+      let reply = try? await port.perform(command)
+    else { return }
+    try? state.receive(reply, to: command, sent: moment, at: port.moment)
+  }
+
+  /// Releases the messages of a group for other nodes.
+  private func leave() async {
+    if state.leave() { await port.leave() }
   }
 
   // MARK: - Commands
@@ -112,5 +150,37 @@ extension EventReader<ChannelReaderState> {
   init(_ events: RedisEvents, _ names: TopicNames) {
     let port = ReaderPort(events, names, buffering: 16 << 20)
     self.init(port, ChannelReaderState(of: names.stream))
+  }
+}
+
+extension EventReader<GroupReaderState> {
+  /// Creates a reader that shares the messages with the other ones of its group.
+  ///
+  /// - Parameters:
+  ///   - events: The link.
+  ///   - names: The names of the topic.
+  ///   - group: The group.
+  ///   - retryAfter: The time after which other nodes handle a message that is not renewed.
+  ///   - pace: The time between two claims; a part of `retryAfter` by default.
+  ///   - ahead: The number of messages that are read at once.
+  init(
+    _ events: RedisEvents,
+    _ names: TopicNames,
+    group: String,
+    retryAfter: Duration,
+    pace: Duration? = nil,
+    ahead: ReadAhead = ReadAhead(limit: 256)
+  ) {
+    let group = ReaderPort.Group(name: group.canonicalSpelling, retryAfter: retryAfter)
+    let port = ReaderPort(events, names, in: group)
+    let state = GroupReaderState(
+      of: names.stream,
+      group: group.name,
+      after: events.recall(.group(group.name), of: names.stream),
+      retryAfter: retryAfter,
+      pace: pace,
+      ahead: ahead
+    )
+    self.init(port, state)
   }
 }

@@ -36,6 +36,42 @@ protocol EventReaderState: Sendable {
 
   /// Begins again with the next step, because a command has failed.
   mutating func fail()
+
+  // MARK: - Groups
+
+  /// The time between two renewals; `nil` for a reader without a group.
+  var pace: Duration? { get }
+  /// Whether the server can have messages of a group for the reader.
+  var isMember: Bool { get }
+
+  /// Returns the messages that the reader has, if they have changed since.
+  mutating func takeLoad() -> ReaderLoad?
+
+  /// Returns the command that gives back the messages that were read ahead, because the one in progress takes long.
+  ///
+  /// Otherwise, a handler that hangs would keep them from the other nodes.
+  mutating func giveBack(at moment: ReaderMoment) -> ReaderCommand?
+
+  /// Returns the command by which the messages are kept from the other nodes; `nil` if there are none.
+  mutating func renew(at moment: ReaderMoment) -> ReaderCommand?
+
+  /// Ends the membership of the group.
+  ///
+  /// - Returns: Whether the reader was a member, so that its messages have to be released.
+  mutating func leave() -> Bool
+}
+
+extension EventReaderState {
+  var pace: Duration? { nil }
+  var isMember: Bool { false }
+
+  mutating func takeLoad() -> ReaderLoad? { nil }
+
+  mutating func giveBack(at moment: ReaderMoment) -> ReaderCommand? { nil }
+
+  mutating func renew(at moment: ReaderMoment) -> ReaderCommand? { nil }
+
+  mutating func leave() -> Bool { false }
 }
 
 /// The connection and the time at a step of a reader.
@@ -44,6 +80,23 @@ struct ReaderMoment: Sendable {
   var generation = 1
   /// Whether the link was closed.
   var isClosed = false
+  var time: Nanoseconds = 0
+  /// The message in progress, unless it was acknowledged or rejected.
+  var inHand: LinkPosition?
+}
+
+/// The messages of a group that a reader has received and not finished.
+struct ReaderLoad: Sendable {
+  /// A change of the message in progress.
+  enum Change: Hashable, Sendable {
+    /// A message is delivered, with its id as the engine has it.
+    case begun(LinkPosition, identity: [UInt8])
+    case ended
+  }
+
+  let count: Int
+  /// The change of the message in progress since the last load, if there is one.
+  let change: Change?
 }
 
 /// The next step of a reader.
@@ -72,12 +125,27 @@ enum ReaderCommand: Hashable, Sendable {
   case take(atMost: Int)
   /// Looks up the latest message of an earlier reader.
   case recall(RedisEvents.Place.Reading, at: LinkPosition)
+  /// Creates the group, unless there is one.
+  case join
+  /// Takes over messages of the group that were not answered in time.
+  case claim
+  /// Looks at the group, and reads its next messages.
+  case read(count: Int)
+  /// Keeps messages from the other nodes; if it is in time, also messages that are no longer pending.
+  case renew([LinkPosition], isInTime: Bool)
+  /// Gives back messages that were read ahead.
+  case giveBack([LinkPosition])
+  /// Gives back the message in progress for its next attempt.
+  case postpone
+  /// Gives back all messages, because the reader begins again.
+  case reset
 }
 
 /// The reply to a command of a reader.
 enum ReaderReply: Sendable {
   case done
   case value(RESPValue)
+  case results([Result<RESPValue, any Error>])
   /// The end of the stream, and the id of the message, if it is there.
   case survey(latest: LinkPosition, id: String?)
   /// Messages, which may have been read in advance.

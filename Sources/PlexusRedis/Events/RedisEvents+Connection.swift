@@ -69,7 +69,7 @@ extension RedisEvents {
       let reader = EventReader(self, TopicNames(topic), after: position)
       return Self.stream { try await reader.next() }
     case .oneNode(let group, let retryAfter, _):
-      let reader = GroupReader(self, TopicNames(topic), group: group, retryAfter: retryAfter)
+      let reader = EventReader(self, TopicNames(topic), group: group, retryAfter: retryAfter)
       return Self.stream { try await reader.next() }
     case .publishOnly:
       return AsyncThrowingStream { nil }

@@ -38,7 +38,7 @@ struct `The user of the events of an engine` {
   private func use(
     _ link: RedisEvents,
     _ server: RedisServer,
-    by reader: GroupReader
+    by reader: EventReader<GroupReaderState>
   ) async throws {
     let names = TopicNames("orders")
     func publish() async throws {
@@ -106,7 +106,7 @@ struct `The user of the events of an engine` {
       isConnected = health == .connected
       if isConnected { break }
     }
-    let reader = GroupReader(
+    let reader = EventReader(
       link,
       TopicNames("orders"),
       group: "billing",

@@ -39,7 +39,7 @@ struct `The readers of events` {
     let heir = reader(b)
     for round in 1...3 {
       _ = try await a.publish(message("\(round)"), to: "topic")
-      var first: GroupReader? = reader(a)
+      var first: EventReader<GroupReaderState>? = reader(a)
       guard case .connected = try await first?.next(),
         case .message(let message, _, attempt: 1) = try await first?.next()
       else {
@@ -73,8 +73,8 @@ struct `The readers of events` {
     retryAfter: Duration = .seconds(100_000),
     pace: Duration = .seconds(10_000),
     readingFirst count: Int = 1
-  ) -> GroupReader {
-    GroupReader(
+  ) -> EventReader<GroupReaderState> {
+    EventReader(
       link,
       TopicNames("topic"),
       group: "group",
@@ -93,7 +93,7 @@ struct `The readers of events` {
   }
 
   /// Returns the next message, which is not acknowledged.
-  private func nextMessage(of reader: GroupReader) async throws -> Next? {
+  private func nextMessage(of reader: EventReader<GroupReaderState>) async throws -> Next? {
     var gaps: [Int?] = []
     while let delivery = try await reader.next() {
       switch delivery {
@@ -113,7 +113,7 @@ struct `The readers of events` {
   @discardableResult
   private func handle(
     _ count: Int,
-    of reader: GroupReader,
+    of reader: EventReader<GroupReaderState>,
     _ link: RedisEvents
   ) async throws -> [String] {
     var ids: [String] = []
@@ -126,7 +126,10 @@ struct `The readers of events` {
   }
 
   /// Takes messages from a reader.
-  private func ids(_ count: Int, from reader: EventReader<StreamReaderState>) async throws -> [String] {
+  private func ids(
+    _ count: Int,
+    from reader: EventReader<StreamReaderState>
+  ) async throws -> [String] {
     var ids: [String] = []
     while ids.count < count, let delivery = try await reader.next() {
       if case .message(let message, _, _) = delivery { ids.append(message.id) }
@@ -217,7 +220,8 @@ struct `The readers of events` {
   private func begin(
     _ proxy: RedisProxy,
     messages: Int = 1
-  ) async throws -> (sender: RedisEvents, link: RedisEvents, reader: GroupReader) {
+  ) async throws -> (sender: RedisEvents, link: RedisEvents, reader: EventReader<GroupReaderState>)
+  {
     let (sender, link) = (link(), link(at: proxy.address))
     let reader = reader(link)
     try await publish(0..<messages, by: sender)
@@ -398,7 +402,8 @@ struct `The readers of events` {
   /// Returns a reader behind a proxy in a process that has run all scripts of groups.
   private func prepare(
     _ proxy: RedisProxy
-  ) async throws -> (sender: RedisEvents, link: RedisEvents, reader: GroupReader) {
+  ) async throws -> (sender: RedisEvents, link: RedisEvents, reader: EventReader<GroupReaderState>)
+  {
     let (sender, first) = (link(), link())
     try await publish(0..<2, by: sender)
     let early = reader(first)
@@ -426,7 +431,7 @@ struct `The readers of events` {
   /// Closes a link while a command of its reader has no answer yet.
   private func close(
     _ link: RedisEvents,
-    while reader: GroupReader,
+    while reader: EventReader<GroupReaderState>,
     through proxy: RedisProxy
   ) async {
     proxy.stall()
@@ -563,7 +568,7 @@ struct `The readers of events` {
     let proxy = try RedisProxy(server)
     let (a, b) = (link(at: proxy.address), link())
     try await publish(0..<2, by: b)
-    var first: GroupReader? = reader(a)
+    var first: EventReader<GroupReaderState>? = reader(a)
     for _ in 0..<2 {
       guard let reader = first, let next = try await nextMessage(of: reader) else {
         Issue.record("The reader gets both messages.")
