@@ -50,7 +50,7 @@ struct ReaderPort: Sendable {
     let hand = events.unsettledHand(of: id)
     record(ReaderLoad(count: 0, change: .ended))
     if isMember { events.leave(release(inHand: hand?.position)) }
-    events.removeLeaving(id)
+    events.removeMember(id)
   }
 
   /// Releases the messages of the group for other nodes, also for a task that is cancelled.
@@ -65,20 +65,13 @@ struct ReaderPort: Sendable {
 
   /// Records the messages that the reader has received and not finished.
   func record(_ load: ReaderLoad) {
-    events.note(held: load.count, by: id)
-    switch load.change {
-    case .begun(let position, let identity):
-      let name = group?.name ?? ""
-      events.hand(position, identity: identity, of: names.stream, name, by: id)
-    case .ended: events.removeHand(id)
-    case nil: break
-    }
+    events.record(load, of: names.stream, group?.name ?? "", by: id)
   }
 
   /// The connection and the time at a step of the reader.
   var moment: ReaderMoment {
     events.state.withLock { state in
-      let hand = state.hands[id]
+      let hand = state.members[id]?.hand
       return ReaderMoment(
         generation: state.generation,
         isClosed: state.isClosed,

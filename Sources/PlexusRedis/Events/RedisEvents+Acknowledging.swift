@@ -20,7 +20,7 @@ extension RedisEvents {
       let current = generation
       return await finish(hand, onFailure) { [self] in
         try await acknowledge(call, until: deadline)
-        if current == generation { acknowledgements.withLock { $0.confirm(over: current) } }
+        if current == generation { state.withLock { $0.acknowledgements.confirm(over: current) } }
       }
     }
     guard posted.isWritten else {
@@ -33,7 +33,7 @@ extension RedisEvents {
     }
     settle(hand)
     posted.onResult { [self] result in
-      guard case .failure = result else { return acknowledgements.withLock { $0.end() } }
+      guard case .failure = result else { return state.withLock { $0.acknowledgements.end() } }
       track { [self] in
         do {
           try await confirm(result, call, until: deadline)
@@ -65,12 +65,12 @@ extension RedisEvents {
   @discardableResult
   func track(_ acknowledge: @escaping @Sendable () async throws -> Void) -> Task<Void, any Error> {
     let id = makeReaderID()
-    return acknowledging.withLock { tasks in
+    return state.withLock { state in
       let task = Task.detached { [self] in
-        defer { acknowledging.withLock { $0[id] = nil } }
+        defer { self.state.withLock { $0.acknowledging[id] = nil } }
         try await acknowledge()
       }
-      tasks[id] = task
+      state.acknowledging[id] = task
       return task
     }
   }
@@ -79,17 +79,17 @@ extension RedisEvents {
   ///
   /// A message that is given back before would be handled again by another node.
   func endAcknowledging() async {
-    for task in acknowledging.withLock({ Array($0.values) }) { _ = await task.result }
+    for task in state.withLock({ Array($0.acknowledging.values) }) { _ = await task.result }
   }
 
   /// Sends an acknowledgement that is not waited for, if it may be sent in this way.
   private func post(_ call: RedisScript.Call) -> ConnectionLoop.Posted? {
-    let current = generation
-    guard acknowledgements.withLock({ $0.begin(over: current) }) else { return nil }
+    let mayBeSent = state.withLock { $0.acknowledgements.begin(over: $0.generation) }
+    guard mayBeSent else { return nil }
     if let posted = (try? connection()).flatMap({ TopicScripts.acknowledge.post(call, on: $0) }) {
       return posted
     }
-    acknowledgements.withLock { $0.end() }
+    state.withLock { $0.acknowledgements.end() }
     return nil
   }
 
@@ -101,10 +101,10 @@ extension RedisEvents {
   ) async throws {
     do {
       _ = try result.get()
-      acknowledgements.withLock { $0.end() }
+      state.withLock { $0.acknowledgements.end() }
     } catch {
-      acknowledgements.withLock { $0.fail() }
-      defer { acknowledgements.withLock { $0.endFailed() } }
+      state.withLock { $0.acknowledgements.fail() }
+      defer { state.withLock { $0.acknowledgements.endFailed() } }
       guard .now < deadline else { throw error }
       try await acknowledge(call, until: deadline)
     }

@@ -6,8 +6,8 @@ internal import PlexusSupport
 extension RedisEvents {
   /// Changes the health, and publishes it.
   func update(_ change: (inout HealthState) -> Void) {
-    healthState.withLock { change(&$0) }
-    health.follow { healthState.withLock { $0.health } }
+    state.withLock { change(&$0.health) }
+    health.follow { state.withLock { $0.health.health } }
   }
 
   func receive(_ event: RedisConnection.Event) {

@@ -48,39 +48,27 @@ extension RedisEvents {
     _ group: String
   ) -> (key: UInt64, value: Hand)? {
     state.withLock { state in
-      state.hands.first { _, hand in
-        hand.position == position && hand.stream == stream && hand.group == group
+      for (id, member) in state.members {
+        guard let hand = member.hand, hand.position == position, hand.stream == stream,
+          hand.group == group
+        else { continue }
+        return (id, hand)
       }
+      return nil
     }
   }
 
   func settle(_ hand: (key: UInt64, value: Hand)?) {
     guard let (id, settled) = hand else { return }
     state.withLock { state in
-      if state.hands[id]?.position == settled.position { state.hands[id]?.isSettled = true }
+      guard state.members[id]?.hand?.position == settled.position else { return }
+      state.members[id]?.hand?.isSettled = true
     }
-  }
-
-  /// Records the message in progress of a reader.
-  func hand(
-    _ position: LinkPosition,
-    identity: [UInt8],
-    of stream: String,
-    _ group: String,
-    by id: UInt64
-  ) {
-    let hand = Hand(stream: stream, group: group, position: position, identity: identity)
-    state.withLock { $0.hands[id] = hand }
   }
 
   /// Returns the message in progress of a reader, unless it was acknowledged or rejected.
   func unsettledHand(of id: UInt64) -> Hand? {
-    state.withLock { $0.hands[id] }.flatMap { $0.isSettled ? nil : $0 }
-  }
-
-  /// Removes the message in progress of a reader.
-  func removeHand(_ id: UInt64) {
-    state.withLock { $0.hands[id] = nil }
+    state.withLock { $0.members[id]?.hand }.flatMap { $0.isSettled ? nil : $0 }
   }
 
   /// Gives back the messages of a reader, also if its task is cancelled.
@@ -90,12 +78,12 @@ extension RedisEvents {
   @discardableResult
   func leave(_ call: RedisScript.Call) -> Task<Void, Never> {
     let id = makeReaderID()
-    return departures.withLock { tasks in
+    return state.withLock { state in
       let task = Task.detached { [self] in
         try? await give(back: call)
-        departures.withLock { $0[id] = nil }
+        self.state.withLock { $0.departures[id] = nil }
       }
-      tasks[id] = task
+      state.departures[id] = task
       return task
     }
   }

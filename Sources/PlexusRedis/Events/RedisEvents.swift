@@ -27,46 +27,6 @@ final class RedisEvents: EventLink {
     let traffic: TrafficState?
   }
 
-  /// The message in progress of a reader of a group.
-  struct Hand: Sendable {
-    let stream: String
-    let group: String
-    let position: LinkPosition
-    let identity: [UInt8]
-    /// Whether it was acknowledged or rejected.
-    var isSettled = false
-  }
-
-  struct State: Sendable {
-    var connection: RedisConnection?
-    var isConnected = false
-    var isClosed = false
-    var lastID: UInt64 = 0
-    /// The signals of readers, by the key that they read.
-    var bells: [String: [UInt64: Bell]] = [:]
-    var channels: [String: [UInt64: ChannelBuffer]] = [:]
-    /// The ends of groups' readers when the link is closed.
-    var leaving: [UInt64: @Sendable () async -> Bool] = [:]
-    /// The calls that close the link, while they wait for a reader that is being released.
-    var closing: [UInt64: [CheckedContinuation<Void, Never>]] = [:]
-    /// The number of messages that each reader of a group has received and not finished.
-    var held: [UInt64: Int] = [:]
-    /// The messages in progress, by reader.
-    var hands: [UInt64: Hand] = [:]
-    /// The calls by which readers give messages back that have failed, by the key that they change.
-    var owed: [String: [RedisScript.Call]] = [:]
-    /// The number of messages that were stored and not announced.
-    var unannounced = 0
-    /// The number of connections so far.
-    var generation = 0
-    var heart: Task<Void, Never>?
-    var places = ReaderPlaces()
-
-    var allBells: [Bell] {
-      bells.values.flatMap(\.values)
-    }
-  }
-
   /// The longest time between two questions for the role of the server.
   private static let longestPace = Duration.seconds(1)
 
@@ -84,16 +44,9 @@ final class RedisEvents: EventLink {
   let outbox: Locked<EventOutboxState<Publisher>>
   /// The state of the connection; `nil` before its first use.
   let health = CurrentValue<EngineHealth?>(nil)
-  let healthState = Locked(HealthState())
-  /// Held while a connection is made.
+  /// Held while a connection is made, whose events change the state meanwhile.
   private let making = Locked(())
   let state = Locked(State())
-  /// The acknowledgements that the engine has not confirmed.
-  let acknowledgements = Locked(AcknowledgementState())
-  /// The acknowledgements that are waited for, or sent again.
-  let acknowledging = Locked<[UInt64: Task<Void, any Error>]>([:])
-  /// The calls by which readers that have ended give their messages back.
-  let departures = Locked<[UInt64: Task<Void, Never>]>([:])
 
   /// - Parameters:
   ///   - settings: The settings of the engine's connections.
@@ -163,8 +116,10 @@ final class RedisEvents: EventLink {
 
   /// The state and the load of the link.
   var status: Status {
-    let (held, unannounced) = state.withLock { ($0.held.values.reduce(0, +), $0.unannounced) }
-    let acknowledged = acknowledgements.withLock { $0.count }
+    let (unacknowledged, unannounced, current) = state.withLock { state in
+      let held = state.members.values.reduce(state.acknowledgements.count) { $0 + $1.held }
+      return (held, state.unannounced, state.connection)
+    }
     let (unconfirmed, waiting) = outbox.withLock { ($0.count, $0.bytes) }
     let load = load
     let connection = EngineStatus.Connection(
@@ -175,9 +130,9 @@ final class RedisEvents: EventLink {
     return Status(
       connection: connection,
       unconfirmed: unconfirmed,
-      unacknowledged: held + acknowledged,
+      unacknowledged: unacknowledged,
       unannounced: unannounced,
-      traffic: state.withLock { $0.connection }?.traffic
+      traffic: current?.traffic
     )
   }
 
@@ -271,13 +226,13 @@ final class RedisEvents: EventLink {
     let (leaving, bells, heart) = making.withLock { _ in
       state.withLock { state in
         state.isClosed = true
-        return (state.leaving, state.allBells, state.heart)
+        return (state.members.compactMapValues(\.leave), state.allBells, state.heart)
       }
     }
     heart?.cancel()
     for bell in bells { bell.ring() }
     for (id, leave) in leaving where await !leave() { await release(of: id) }
-    for departure in departures.withLock({ Array($0.values) }) { await departure.value }
+    for departure in state.withLock({ Array($0.departures.values) }) { await departure.value }
     let connection = state.withLock { $0.connection.take() }
     await connection?.close()
     update { $0.close() }
@@ -332,119 +287,4 @@ final class RedisEvents: EventLink {
 
   /// The number of bytes of a message beyond which only its header is read.
   var largestEntry: Int { settings.maximumReplyBytes / 16 * 15 }
-
-  // MARK: - Readers
-
-  /// Returns the name of a reader of a group, which no other has.
-  func consumer(of id: UInt64) -> String { "\(node).\(id)" }
-
-  /// Returns a number that no other reader has.
-  func makeReaderID() -> UInt64 {
-    state.withLock { state in
-      state.lastID += 1
-      return state.lastID
-    }
-  }
-
-  /// Rings a bell when a key changes, and when the connection is lost, made or closed.
-  func add(_ bell: Bell, for key: String, _ id: UInt64) {
-    state.withLock { $0.bells[key, default: [:]][id] = bell }
-  }
-
-  func removeBell(for key: String, _ id: UInt64) {
-    let removed = state.withLock { state in
-      let removed = state.bells[key]?.removeValue(forKey: id)
-      if state.bells[key]?.isEmpty == true { state.bells[key] = nil }
-      return removed
-    }
-    withExtendedLifetime(removed) {}
-  }
-
-  /// Records how many messages a reader of a group has received and not finished.
-  func note(held count: Int, by id: UInt64) {
-    state.withLock { $0.held[id] = count > 0 ? count : nil }
-  }
-
-  /// Records the latest message of a reader that ends, for its successor.
-  func remember(_ place: Place) {
-    let now = Nanoseconds.now
-    state.withLock { $0.places.remember(place, at: now) }
-  }
-
-  /// Returns the latest message of an earlier reader, as ``ReaderPlaces/recall(_:of:at:)`` does.
-  func recall(
-    _ reading: Place.Reading,
-    of stream: String,
-    at position: LinkPosition? = nil
-  ) -> Place? {
-    state.withLock { $0.places.recall(reading, of: stream, at: position) }
-  }
-
-  /// Returns whether the server has lost the latest message of a reader, or given its position again, and the id of the
-  /// message at the position.
-  func look(at place: Place) async throws -> (isBehind: Bool, id: String?) {
-    let (latest, id) = try await survey(place.stream, at: place.position)
-    return (place.isLost(latest: latest, id: id), id)
-  }
-
-  /// Calls a closure when the link is closed, which returns whether the reader still exists.
-  func add(_ leave: @escaping @Sendable () async -> Bool, _ id: UInt64) {
-    state.withLock { $0.leaving[id] = leave }
-  }
-
-  /// Removes the closure of a reader that has given its messages back, or has begun to.
-  func removeLeaving(_ id: UInt64) {
-    let (removed, closing) = state.withLock { state in
-      (state.leaving.removeValue(forKey: id), state.closing.removeValue(forKey: id))
-    }
-    withExtendedLifetime(removed) {}
-    for call in closing ?? [] { call.resume() }
-  }
-
-  /// Waits for a reader that another thread is releasing.
-  private func release(of id: UInt64) async {
-    await withCheckedContinuation { continuation in
-      let isReleased = state.withLock { state in
-        guard state.leaving[id] != nil else { return true }
-        state.closing[id, default: []].append(continuation)
-        return false
-      }
-      if isReleased { continuation.resume() }
-    }
-  }
-
-  /// Adds a buffer for the messages of a channel.
-  func add(_ buffer: ChannelBuffer, for channel: String, _ id: UInt64) {
-    state.withLock { $0.channels[channel, default: [:]][id] = buffer }
-  }
-
-  /// Removes a buffer, and unsubscribes from the channel after the last one.
-  func removeBuffer(for channel: String, _ id: UInt64) {
-    let (removed, isLast) = state.withLock { state -> (ChannelBuffer?, Bool) in
-      let removed = state.channels[channel]?.removeValue(forKey: id)
-      let isLast = removed != nil && state.channels[channel]?.isEmpty == true
-      if isLast { state.channels[channel] = nil }
-      return (removed, isLast && state.isConnected && !state.isClosed)
-    }
-    withExtendedLifetime(removed) {}
-    guard isLast else { return }
-    Task.detached { [self] in
-      guard state.withLock({ $0.channels[channel] == nil }) else { return }
-      _ = try? await send(RedisCommand("UNSUBSCRIBE", [.text(channel)]))
-      // A reader that has subscribed meanwhile can be unsubscribed as well: it begins again.
-      let others = state.withLock { $0.channels[channel]?.values.map(\.self) ?? [] }
-      for buffer in others { buffer.break() }
-    }
-  }
-
-  /// Whether a reader of a stream has read everything, and waits.
-  func hasIdleReader(of key: String) -> Bool {
-    state.withLock { $0.bells[key]?.values.contains(where: \.isAwaited) ?? false }
-  }
-
-  /// Wakes the readers of a stream.
-  func ring(_ key: String) {
-    let bells = state.withLock { $0.bells[key]?.values.map(\.self) ?? [] }
-    for bell in bells { bell.ring() }
-  }
 }

@@ -530,7 +530,8 @@ struct `The readers of events` {
     _ link: RedisEvents
   ) async {
     let stream = TopicNames("topic").stream
-    link.hand(position, identity: Array(identity.utf8), of: stream, "group", by: 7)
+    let load = ReaderLoad(count: 0, change: .begun(position, identity: Array(identity.utf8)))
+    link.record(load, of: stream, "group", by: 7)
     await link.acknowledge(position, of: "topic", group: "group") { [failures] error in
       failures.append("\(error)")
     }
@@ -548,7 +549,7 @@ struct `The readers of events` {
     for number in 1...AcknowledgementState.limit {
       await acknowledge(positions[number], as: "\(number)", link)
     }
-    #expect(link.acknowledgements.withLock { $0.count } == AcknowledgementState.limit)
+    #expect(link.state.withLock { $0.acknowledgements.count } == AcknowledgementState.limit)
     #expect(link.status.unacknowledged == AcknowledgementState.limit)
     let last = Task { [positions] in
       await acknowledge(positions[positions.count - 1], as: "\(positions.count - 1)", link)
@@ -557,7 +558,7 @@ struct `The readers of events` {
     await last.value
     // Replies come in order.
     _ = try await link.send(RedisCommand("PING"))
-    #expect(link.acknowledgements.withLock { $0.count } == 0)
+    #expect(link.state.withLock { $0.acknowledgements.count } == 0)
     #expect(failures.entries == [])
     await link.close()
   }
@@ -618,7 +619,7 @@ struct `The readers of events` {
         }
       }
     }
-    await wait { link.acknowledging.withLock { $0.count } == 1 }
+    await wait { link.state.withLock { $0.acknowledging.count } == 1 }
     // The pauses between the attempts are long by now.
     await wait { proxy.refusedCount >= 6 }
     proxy.endRefusal()
