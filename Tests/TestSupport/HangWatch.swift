@@ -1,11 +1,12 @@
 import Foundation
 public import Testing
 
-/// Ends the process when its tests hang: a lost continuation costs a minute, and not the whole run.
+/// Ends the process when its tests hang: a lost continuation costs some minutes, and not the whole run.
 ///
 /// A time limit of a test does not end a task that waits for nothing, and counts the time for which a busy machine does
-/// something else. Therefore, tests hang if none of them has begun or ended for a minute in which the process was idle, or
-/// for five minutes. If gdb is there, it shows where the threads of the process and of its children wait.
+/// something else, and so does a disk. Therefore, tests hang if none of them has begun or ended for three minutes in which
+/// the process was idle, or for ten minutes. The load of the machine is shown and, if gdb is there, where those threads of
+/// the process and of its children are that have something to do.
 public final class HangWatch: Sendable {
   private struct State {
     var running: [Int: String] = [:]
@@ -53,7 +54,12 @@ public final class HangWatch: Sendable {
   private func watch() {
     let never = DispatchSemaphore(value: 0)
     var (changes, silence, start) = (-1, 0.0, 0.0)
-    while never.wait(timeout: .now() + Self.step) == .timedOut {
+    var due = DispatchTime.now() + Self.step
+    while never.wait(timeout: due) == .timedOut {
+      // A machine on which this thread is late stands still, or has no time for the tests.
+      let isLate = DispatchTime.now() > due + 1
+      due = .now() + Self.step
+      if isLate { continue }
       let (current, names) = state.withLock { ($0.changes, $0.running.values.sorted()) }
       guard current == changes, !names.isEmpty else {
         (changes, silence, start) = (current, 0, processorTime())
@@ -61,7 +67,7 @@ public final class HangWatch: Sendable {
       }
       silence += Self.step
       let isIdle = processorTime() - start < silence / 20
-      guard silence >= (isIdle ? 60 : 300) else { continue }
+      guard silence >= (isIdle ? 180 : 600) else { continue }
       let lines = names.map { "HANGS: \($0)\n" }.joined()
       FileHandle.standardError.write(Data(lines.utf8))
       fflush(nil)
@@ -70,15 +76,26 @@ public final class HangWatch: Sendable {
     }
   }
 
-  /// Prints where the threads of the process and of its children wait.
+  /// Prints the load of the machine, and where the threads of the process and of its children are.
   private func showThreads() {
     #if os(Linux)
-    let script = """
-      for process in $PPID $(pgrep -P $PPID | grep -vx $$); do
-        timeout 60 gdb -p $process -batch -ex 'thread apply all backtrace 16' 2>/dev/null |
-          grep -E '^(Thread|#)' | cut -c 1-160 | sed 's/^/WAITS: /' >&2
-      done
-      """
+    // A thread of a pool that waits for work says nothing.
+    let script = #"""
+      {
+        grep -H . /proc/loadavg /proc/pressure/*
+        ps -eo pid,ppid,stat,etimes,cputimes,rss,args --sort=-cputimes | cut -c 1-120 | head -n 16
+        for process in $PPID $(pgrep -P $PPID | grep -vx $$); do
+          echo "Process $process"
+          timeout --kill-after=5 60 gdb -p $process -batch -ex 'thread apply all backtrace 12' 2>/dev/null |
+            grep -E '^(Thread|#)' | cut -c 1-160 | awk '
+              function show() { if (text != "" && !isIdle) printf "%s", text; text = ""; isIdle = 0 }
+              /^Thread/ { show() }
+              /_dispatch_(semaphore_wait_slow|event_loop_drain|sigsuspend)/ { isIdle = 1 }
+              { text = text $0 "\n" }
+              END { show() }'
+        done
+      } 2>/dev/null | sed 's/^/WAITS: /' >&2
+      """#
     system(script)
     #endif
   }
