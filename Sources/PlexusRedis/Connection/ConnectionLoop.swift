@@ -356,47 +356,28 @@ extension ConnectionLoop {
   ) throws(RESPError) -> Bool {
     var replies: [RESPValue] = []
     var hasReplies = false
-    func handOut() throws(RESPError) {
-      let ready = replies
-      replies = []
-      hasReplies = hasReplies || !ready.isEmpty
-      try hand(out: ready, at: now)
-    }
-    while let value = try next(of: &parser, orElse: handOut) {
-      guard case .push(let elements) = value, !isReply(elements) else {
+    while true {
+      let next = Result { () throws(RESPError) in try parser.next() }
+      if case .success(let value?) = next, announcement(in: value) == nil {
         replies.append(value)
         continue
       }
-      try handOut()
-      onEvent(.push(elements))
-    }
-    try handOut()
-    return hasReplies
-  }
-
-  /// Takes out the next value.
-  ///
-  /// - Parameters:
-  ///   - parser: The parser.
-  ///   - handOut: Called if the bytes cannot be parsed: the replies before them are valid.
-  /// - Returns: The value; `nil` if more bytes are needed.
-  /// - Throws: The error of the parser.
-  private func next(
-    of parser: inout RESPParser,
-    orElse handOut: () throws(RESPError) -> Void
-  ) throws(RESPError) -> RESPValue? {
-    do throws(RESPError) {
-      return try parser.next()
-    } catch {
-      try handOut()
-      throw error
+      // The replies before an announcement, or before bytes that cannot be parsed, are valid.
+      hasReplies = hasReplies || !replies.isEmpty
+      try hand(out: replies, at: now)
+      replies.removeAll()
+      guard let announcement = try next.get().flatMap(announcement) else { return hasReplies }
+      onEvent(.push(announcement))
     }
   }
 
-  /// Returns whether a push answers a command: each command for a channel has one.
-  private func isReply(_ push: [RESPValue]) -> Bool {
-    guard let kind = push.first?.bytes else { return false }
-    return kind.elementsEqual("subscribe".utf8) || kind.elementsEqual("unsubscribe".utf8)
+  /// Returns the elements of a push, unless it answers a command: each command for a channel has one.
+  private func announcement(in value: RESPValue) -> [RESPValue]? {
+    guard case .push(let elements) = value else { return nil }
+    guard let kind = elements.first?.bytes else { return elements }
+    let isReply =
+      kind.elementsEqual("subscribe".utf8) || kind.elementsEqual("unsubscribe".utf8)
+    return isReply ? nil : elements
   }
 
   /// Passes replies to the callers of their commands.
