@@ -48,18 +48,6 @@ import Testing
     #expect(httpDate(secondsSince1970: seconds) == text)
   }
 
-  @Test(arguments: [
-    ("", ""), ("a+b", "a+b"), ("%41%6a%6A", "Ajj"), ("%E2%82%AC", "€"), ("100%25", "100%"),
-  ])
-  func `percent signs are decoded`(encoded: String, decoded: String) {
-    #expect(percentDecoded(encoded[...]) == decoded)
-  }
-
-  @Test(arguments: ["%", "%4", "%4g", "%%41", "%FF", "%E2%82"])
-  func `malformed percent signs are rejected`(encoded: String) {
-    #expect(percentDecoded(encoded[...]) == nil)
-  }
-
   @Test func `a slow answer pauses before each part of the body`() {
     var transmission = Transmission(
       OriginResponse(body: [1, 2, 3, 4, 5]),

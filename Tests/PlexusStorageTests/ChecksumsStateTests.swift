@@ -60,6 +60,28 @@ import Testing
     )
   }
 
+  // FIPS 180-4 and its example messages.
+  @Test(arguments: [
+    ("", "da39a3ee5e6b4b0d3255bfef95601890afd80709"),
+    ("abc", "a9993e364706816aba3e25717850c26c9cd0d89d"),
+    (
+      "abcdbcdecdefdefgefghfghighijhijkijkljklmklmnlmnomnopnopq",
+      "84983e441c3bd26ebaae4aa1f95129e5e54670f1"
+    ),
+  ])
+  func `SHA-1 gives the values that are published`(message: String, expected: String) {
+    #expect(SHA1.hexadecimalDigest(message.utf8) == expected)
+  }
+
+  @Test func `SHA-1 pads messages of every length`() {
+    // The digest of the digests of 0, 1, ... 199 letters a, as computed by sha1sum.
+    let digests = (0..<200).map {
+      SHA1.hexadecimalDigest(repeatElement(UInt8(ascii: "a"), count: $0))
+    }
+    let digest = SHA1.hexadecimalDigest(digests.joined().utf8)
+    #expect(digest == "cb062fe66512892ec8c722ee74ff9ac151cc4b61")
+  }
+
   @Test func `SHA-256 takes a message in pieces of any length`() {
     let message = (0..<1_000).map { UInt8(truncatingIfNeeded: $0) }
     let whole = SHA256.hexadecimalDigest(message)

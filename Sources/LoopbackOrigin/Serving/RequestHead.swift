@@ -1,3 +1,5 @@
+internal import Foundation
+
 /// The request line and the header fields of a request.
 struct RequestHead {
   /// An error for a refused head.
@@ -116,19 +118,19 @@ struct RequestHead {
     }
     rest = rest.prefix { $0 != "#" }
     let encodedPath = rest.prefix { $0 != "?" }
-    guard let path = percentDecoded(encodedPath) else { throw .malformed }
+    guard let path = encodedPath.removingPercentEncoding else { throw .malformed }
     var components: [String] = []
     for component in encodedPath.split(separator: "/") {
-      guard let component = percentDecoded(component) else { throw .malformed }
+      guard let component = component.removingPercentEncoding else { throw .malformed }
       components.append(component)
     }
     var items: [OriginRequest.QueryItem] = []
     for item in rest.dropFirst(encodedPath.count + 1).split(separator: "&") {
       let parts = item.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
-      guard let name = percentDecoded(parts[0]) else { throw .malformed }
+      guard let name = parts[0].removingPercentEncoding else { throw .malformed }
       var value: String?
       if parts.count == 2 {
-        guard let decoded = percentDecoded(parts[1]) else { throw .malformed }
+        guard let decoded = parts[1].removingPercentEncoding else { throw .malformed }
         value = decoded
       }
       items.append(OriginRequest.QueryItem(name: name, value: value))

@@ -1,3 +1,5 @@
+internal import Foundation
+
 /// A server as a URL has it: `redis://user:password@host:port/database`, `rediss://` with TLS, or
 /// `unix://user:password@/path?db=database`.
 ///
@@ -116,29 +118,11 @@ struct RedisURL: Sendable {
     _ text: Substring,
     _ part: String
   ) throws(RedisConnectionError) -> String {
-    var bytes: [UInt8] = []
-    var rest = text.utf8[...]
-    while let byte = rest.popFirst() {
-      guard byte == UInt8(ascii: "%") else {
-        bytes.append(byte)
-        continue
-      }
-      guard let high = rest.popFirst().flatMap(digit), let low = rest.popFirst().flatMap(digit)
-      else { throw error("has an incomplete percent escape in its \(part): escape % as %25") }
-      bytes.append(high * 16 + low)
-    }
-    guard let unescaped = String(validating: bytes, as: UTF8.self), !bytes.contains(0) else {
-      throw error("has a percent escape in its \(part) that is not UTF-8")
+    guard let unescaped = text.removingPercentEncoding, !unescaped.utf8.contains(0) else {
+      throw error(
+        "has a wrong percent escape in its \(part): escape % as %25, other bytes as UTF-8"
+      )
     }
     return unescaped
-  }
-
-  private static func digit(_ byte: UInt8) -> UInt8? {
-    switch byte {
-    case UInt8(ascii: "0")...UInt8(ascii: "9"): byte - UInt8(ascii: "0")
-    case UInt8(ascii: "a")...UInt8(ascii: "f"): byte - UInt8(ascii: "a") + 10
-    case UInt8(ascii: "A")...UInt8(ascii: "F"): byte - UInt8(ascii: "A") + 10
-    default: nil
-    }
   }
 }

@@ -86,8 +86,8 @@ extension RedisEvents {
   private func post(_ call: RedisScript.Call) -> ConnectionLoop.Posted? {
     let mayBeSent = state.withLock { $0.acknowledgements.begin(over: $0.generation) }
     guard mayBeSent else { return nil }
-    if let posted = (try? connection()).flatMap({ TopicScripts.acknowledge.post(call, on: $0) }) {
-      return posted
+    if let connection = try? connection() {
+      return TopicScripts.acknowledge.post(call, on: connection)
     }
     state.withLock { $0.acknowledgements.end() }
     return nil

@@ -55,7 +55,7 @@ struct RedisCommand: Sendable {
   /// The kind of the command, for a sentence about it.
   var purpose: String { script?.purpose ?? "\(name) commands" }
 
-  /// Returns whether a reply can be that of this command. An error can answer every command.
+  /// Returns whether a reply can be that of this command; an error can answer every command.
   func admits(_ reply: RESPValue) -> Bool {
     if case .error = reply { return true }
     return mark.map { reply.bytes?.elementsEqual($0.utf8) == true } ?? true

@@ -1,16 +1,17 @@
 internal import PlexusSupport
 
-/// A Lua script that the engine runs as a whole, by its digest once the digest is known.
+/// A Lua script that the engine runs as a whole, by its digest where the server knows it.
 final class RedisScript: Sendable {
   /// The kind of the script, in the plural, for a sentence about it.
   let purpose: String
   let source: String
-  /// The digest, which is the same on every engine, once an engine has the script.
-  private let digest = Locked<String?>(nil)
+  /// The name under which a server has it once it has run it.
+  private let digest: String
 
   init(_ purpose: String, _ source: String) {
     self.purpose = purpose
     self.source = source
+    digest = SHA1.hexadecimalDigest(source.utf8)
   }
 
   /// The commands that the script contains, in order of their names.
@@ -27,9 +28,6 @@ final class RedisScript: Sendable {
     }
     return found.sorted()
   }
-
-  /// Whether the digest is known.
-  var isKnown: Bool { digest.withLock { $0 != nil } }
 
   /// Runs the script.
   ///
@@ -70,14 +68,8 @@ final class RedisScript: Sendable {
     _ calls: [Call],
     on connection: RedisConnection
   ) async -> [Result<RESPValue, any Error>] {
-    let known: String
-    do {
-      known = try await digest(on: connection)
-    } catch {
-      return calls.map { _ in .failure(error) }
-    }
-    var results = await connection.send(calls.map { $0.command("EVALSHA", known, of: self) })
-    // A restarted server has lost its scripts, and has run nothing.
+    var results = await connection.send(calls.map { $0.command("EVALSHA", digest, of: self) })
+    // A new or restarted server has no scripts, and has run nothing.
     let unknown = results.indices.filter { index in
       guard case .failure(let error as RedisError) = results[index] else { return false }
       return error.code == "NOSCRIPT"
@@ -91,21 +83,8 @@ final class RedisScript: Sendable {
   /// Returns the command for one call that no server refuses because it has lost its scripts.
   func command(_ call: Call) -> RedisCommand { call.command("EVAL", source, of: self) }
 
-  /// Sends one call without waiting for its result.
-  ///
-  /// - Returns: `nil` if the digest of the script is not known yet.
-  func post(_ call: Call, on connection: RedisConnection) -> ConnectionLoop.Posted? {
-    digest.withLock { $0 }.map { connection.post(call.command("EVALSHA", $0, of: self)) }
-  }
-
-  private func digest(on connection: RedisConnection) async throws -> String {
-    if let known = digest.withLock({ $0 }) { return known }
-    let reply = try await connection.send(RedisCommand("SCRIPT", ["LOAD", .text(source)]))
-    // The digest is used for all engines: that of another script would never be noticed.
-    guard let text = reply.text, text == ScriptDigest.text(of: source) else {
-      throw RedisError("ERR SCRIPT LOAD returned another digest".utf8)
-    }
-    digest.withLock { $0 = text }
-    return text
+  /// Sends one call without waiting for its result, which is an error if the server does not have the script.
+  func post(_ call: Call, on connection: RedisConnection) -> ConnectionLoop.Posted {
+    connection.post(call.command("EVALSHA", digest, of: self))
   }
 }

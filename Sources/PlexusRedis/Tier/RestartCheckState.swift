@@ -1,3 +1,5 @@
+internal import PlexusSupport
+
 /// The check of a space with which a connection begins: whether the server can have lost tokens that nodes know.
 ///
 /// A run of a server lasts from its start, or its promotion to a master, until it stops or follows another server. Within
@@ -72,7 +74,7 @@ struct RestartCheckState: Sendable {
         note()
         break
       }
-      let digest = ScriptDigest.text(of: sign(of: last, history))
+      let digest = SHA1.hexadecimalDigest(sign(of: last, history).utf8)
       commands = [RedisCommand("EVALSHA", [.text(digest), 0])]
       step = .seeks
     case (.seeks, "NOSCRIPT"): note()
@@ -101,6 +103,7 @@ struct RestartCheckState: Sendable {
   /// The script that a server has if a run was noted.
   private func sign(of name: String, _ history: String) -> String {
     // Its reply is its name, which a space cannot break out of.
-    "return '\(ScriptDigest.text(of: "\(names.schemas) \(database) \(name) \(history)"))'"
+    let subject = "\(names.schemas) \(database) \(name) \(history)"
+    return "return '\(SHA1.hexadecimalDigest(subject.utf8))'"
   }
 }

@@ -424,7 +424,7 @@ struct `A connection to Redis` {
   }
 
   @Test func `a reply that answers no command ends the connection`() async throws {
-    let server = try AnsweringServer(digest: ScriptDigest.text) { command in
+    let server = try AnsweringServer { command in
       guard command.words[0] == "ECHO" else { return command.usual }
       return "+\(command.words[1])\r\n" + (command.connection == 1 ? "+too much\r\n" : "")
     }
@@ -449,7 +449,7 @@ struct `A connection to Redis` {
     command: String,
     reply: String
   ) async throws {
-    let server = try AnsweringServer(digest: ScriptDigest.text) {
+    let server = try AnsweringServer {
       $0.words[0] == command ? reply + "\r\n" : $0.usual
     }
     let connection = try connect(to: server.address) {
@@ -467,7 +467,7 @@ struct `A connection to Redis` {
   @Test func `a server that answers only the introduction is asked less and less often`()
     async throws
   {
-    let server = try AnsweringServer(digest: ScriptDigest.text) { command in
+    let server = try AnsweringServer { command in
       command.words[0] == "PING" ? nil : command.usual
     }
     let connection = Guarded<RedisConnection?>(nil)

@@ -65,7 +65,7 @@ struct `A server that breaks its protocol` {
   private func makeServer(
     _ answer: @escaping @Sendable (Purpose, AnsweringServer.Command) -> String?
   ) throws -> AnsweringServer {
-    try AnsweringServer(digest: ScriptDigest.text) { command in
+    try AnsweringServer { command in
       guard let purpose = Purpose(command) else { return command.usual }
       let isOfCommand = [.load, .echo].contains(purpose)
       let reply = answer(purpose, command) ?? (isOfCommand ? command.usual : purpose.usual)
@@ -175,24 +175,6 @@ struct `A server that breaks its protocol` {
       }
     }
     try? await engine.close()
-  }
-
-  @Test func `the digest of another script is not used`() async throws {
-    let script = RedisScript("scripts", "return 'mine'")
-    let server = try AnsweringServer(digest: ScriptDigest.text) { command in
-      switch command.words[0] {
-      case "SCRIPT" where command.connection == 1: "+\(String(repeating: "0", count: 40))\r\n"
-      case "EVALSHA": command.words[1] == "return 'mine'" ? "+mine\r\n" : command.usual
-      default: command.usual
-      }
-    }
-    var settings = RedisConnection.Settings(server.address)
-    settings.commandTimeout = .seconds(60)
-    let first = try RedisConnection(settings) { _ in }
-    await #expect(throws: RedisError.self) { try await script.run(on: first, keys: [], []) }
-    let second = try RedisConnection(settings) { _ in }
-    #expect(try await script.run(on: second, keys: [], []).text == "mine")
-    for connection in [first, second] { await connection.close() }
   }
 
   @Test(arguments: ["9223372036854775807", "9007199254740993"])
@@ -306,7 +288,7 @@ struct `A server that breaks its protocol` {
 
   @Test func `an engine is closed without waiting for one cache after the other`() async throws {
     let isStopped = Guarded(false)
-    let server = try AnsweringServer(digest: ScriptDigest.text) { command in
+    let server = try AnsweringServer { command in
       // A heartbeat or a script without an answer would keep later commands from being sent.
       let isFirst = [.beat, .load].contains(Purpose(command))
       guard isFirst || isStopped.withLock({ !$0 }) else { return nil }

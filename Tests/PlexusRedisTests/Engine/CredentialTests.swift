@@ -35,7 +35,7 @@ struct `Credentials of an engine` {
   }
 
   @Test func `are replaced on a live connection before they expire`() async throws {
-    let server = try AnsweringServer.replying { $0.usual }
+    let server = try AnsweringServer { $0.usual }
     let options = RedisOptions(
       credentials: expiringCredentials(of: "app"),
       commandTimeout: .seconds(60)
@@ -100,7 +100,7 @@ struct `Credentials of an engine` {
 
   @Test func `that failed once and came then leave no trace in the health`() async throws {
     struct Away: Error {}
-    let server = try AnsweringServer.replying { $0.usual }
+    let server = try AnsweringServer { $0.usual }
     let asked = Guarded(0)
     let options = RedisOptions(
       credentials: {
@@ -169,7 +169,7 @@ struct `Credentials of an engine` {
 
   @Test func `are not shown by a server that repeats the beginning of a command`() async throws {
     let token = String(repeating: "token", count: 50)
-    let server = try AnsweringServer.replying { command in
+    let server = try AnsweringServer { command in
       // As Redis 5 does: at most 128 characters of the arguments.
       guard command.words[0] == "HELLO" else { return command.usual }
       return "-ERR unknown command `HELLO`, with args beginning with: `3`, `AUTH`, `default`, "

@@ -253,7 +253,7 @@ struct `The health of an engine` {
   }
 
   @Test func `connecting waits while a server has too many clients`() async throws {
-    let server = try AnsweringServer.replying { command in
+    let server = try AnsweringServer { command in
       command.connection <= 2 ? "-ERR max number of clients reached\r\n" : command.usual
     }
     let engine = try RedisEngine(

@@ -177,7 +177,7 @@ struct `An engine uses only a master` {
   @Test(arguments: replies)
   func `a reply of a server that is no master ends the connection`(reply: String) async throws {
     let isRefusing = Guarded(true)
-    let server = try AnsweringServer.replying { command in
+    let server = try AnsweringServer { command in
       switch command.words[0] {
       case "EVAL", "EVALSHA", "SCRIPT": isRefusing.withLock { $0 } ? "-\(reply)\r\n" : command.usual
       default: command.usual

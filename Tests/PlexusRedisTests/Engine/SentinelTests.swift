@@ -79,7 +79,7 @@ struct `An engine whose master is that of sentinels` {
 
   /// A sentinel that gives a port of 127.0.0.1.
   private func announcingServer(_ port: Guarded<UInt16>) throws -> AnsweringServer {
-    try AnsweringServer.replying { command in
+    try AnsweringServer { command in
       switch command.words[0] {
       case "HELLO": return Self.hello
       case "SUBSCRIBE": return ">3\r\n+subscribe\r\n+\(SentinelChannel.name)\r\n:1\r\n"
@@ -112,7 +112,7 @@ struct `An engine whose master is that of sentinels` {
   }
 
   @Test func `renews the credentials of a sentinel with those of sentinels`() async throws {
-    let master = try AnsweringServer.replying { $0.usual }
+    let master = try AnsweringServer { $0.usual }
     guard case .tcp(_, let number) = master.address else { return }
     let port = Guarded(number)
     let sentinel = try announcingServer(port)
@@ -221,7 +221,7 @@ struct `An engine whose master is that of sentinels` {
   @Test(arguments: replies)
   func `a sentinel is not trusted`(reply: String) async throws {
     let servers = try RedisServer()
-    let hostile = try AnsweringServer.replying { command in
+    let hostile = try AnsweringServer { command in
       switch command.words[0] {
       case "HELLO": Self.hello
       case "SENTINEL": reply

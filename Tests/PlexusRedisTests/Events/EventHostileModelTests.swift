@@ -7,7 +7,7 @@ import Testing
 @testable import PlexusRedis
 
 extension AnsweringServer {
-  /// Starts a server that introduces itself and loads scripts as a working one does.
+  /// Starts a server that introduces itself as a working one does.
   ///
   /// - Parameters:
   ///   - hello: The reply to `HELLO`.
@@ -16,7 +16,7 @@ extension AnsweringServer {
     hello: String = hello,
     answer: @escaping @Sendable (_ command: [String]) -> String
   ) throws {
-    try self.init(digest: ScriptDigest.text) { command in
+    try self.init { command in
       switch command.words.first {
       case "HELLO": hello
       case "CLIENT", "SCRIPT": command.usual
@@ -113,7 +113,9 @@ struct `Events over a server that answers wrongly` {
       switch command.first {
       case "XREADGROUP": "-NOGROUP No such key or consumer group\r\n"
       case "EVAL": "*3\r\n_\r\n+0-0\r\n_\r\n"
-      case "EVALSHA" where command.count == 5: "*2\r\n+0-0\r\n_\r\n"
+      case "EVALSHA",
+        "EVAL" where command.count == 5:
+        "*2\r\n+0-0\r\n_\r\n"
       default: "*0\r\n"
       }
     }

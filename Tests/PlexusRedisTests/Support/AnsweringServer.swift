@@ -40,14 +40,9 @@ final class AnsweringServer: Sendable {
   private final class Shared: Sendable {
     let state = Guarded(State())
     let commands = Log<Command>()
-    let digest: @Sendable (String) -> String
     let answer: @Sendable (Command) -> String?
 
-    init(
-      _ digest: @escaping @Sendable (String) -> String,
-      _ answer: @escaping @Sendable (Command) -> String?
-    ) {
-      self.digest = digest
+    init(_ answer: @escaping @Sendable (Command) -> String?) {
       self.answer = answer
     }
 
@@ -65,8 +60,9 @@ final class AnsweringServer: Sendable {
         received += buffer[..<count]
         while let words = Self.takeCommand(from: &received) {
           let command = command(words, on: number)
-          commands.append(command)
-          guard let reply = answer(command) else { continue }
+          if let command { commands.append(command) }
+          let reply = command.map(answer) ?? "-NOSCRIPT No matching script.\r\n"
+          guard let reply else { continue }
           guard RedisShell.send(Array(reply.utf8)[...], to: client) else { break reading }
         }
       }
@@ -74,7 +70,8 @@ final class AnsweringServer: Sendable {
       close(client)
     }
 
-    private func command(_ words: [String], on connection: Int) -> Command {
+    /// Returns what a client sends, or `nil` for a script that was not loaded.
+    private func command(_ words: [String], on connection: Int) -> Command? {
       var command = Command(connection: connection, words: words, usual: "+OK\r\n")
       switch words[0] {
       case "HELLO":
@@ -83,15 +80,15 @@ final class AnsweringServer: Sendable {
         command.usual = "+\(words[1])\r\n"
       case "SCRIPT", "EVAL":
         let source = words[words[0] == "EVAL" ? 1 : 2]
-        let digest = digest(source)
+        let digest = SHA1.hexadecimalDigest(source.utf8)
         state.withLock { $0.scripts[digest] = source }
         command.usual = "+\(digest)\r\n"
       case "EVALSHA":
-        let source = state.withLock { $0.scripts[words[1]] }
+        guard let source = state.withLock({ $0.scripts[words[1]] }) else { return nil }
         command = Command(
           connection: connection,
-          words: [words[0], source ?? ""] + words[2...],
-          usual: "-NOSCRIPT No matching script.\r\n"
+          words: [words[0], source] + words[2...],
+          usual: command.usual
         )
       default: break
       }
@@ -121,16 +118,11 @@ final class AnsweringServer: Sendable {
 
   /// Starts a server.
   ///
-  /// - Parameters:
-  ///   - digest: Returns the digest of a script.
-  ///   - answer: Returns the bytes after a command; `nil` for none.
-  init(
-    digest: @escaping @Sendable (String) -> String,
-    answer: @escaping @Sendable (Command) -> String?
-  ) throws {
+  /// - Parameter answer: Returns the bytes after a command; `nil` for none.
+  init(answer: @escaping @Sendable (Command) -> String?) throws {
     let listener = try LoopbackSocket()
     guard listen(listener.descriptor, 64) == 0 else { throw SystemError(call: "listen") }
-    let shared = Shared(digest, answer)
+    let shared = Shared(answer)
     (self.listener, self.shared) = (listener, shared)
     thread = try LoopThread {
       while true {
@@ -162,14 +154,5 @@ final class AnsweringServer: Sendable {
     shared.state.withLock { state in
       for client in state.clients { _ = RedisShell.send(Array(text.utf8)[...], to: client) }
     }
-  }
-}
-
-extension AnsweringServer {
-  /// Starts a server whose scripts are never run.
-  ///
-  /// - Parameter reply: Returns the bytes after a command.
-  static func replying(_ reply: @escaping @Sendable (Command) -> String) throws -> AnsweringServer {
-    try AnsweringServer(digest: { _ in "x" }, answer: reply)
   }
 }

@@ -1,3 +1,4 @@
+import PlexusSupport
 import Testing
 
 @testable import PlexusRedis
@@ -58,7 +59,7 @@ struct `The check whether a server has restarted` {
       .map { sign(self.check(of: $0), after: text("5/n:30-40 1=30")) }
     let loaded = check.commands.dropLast().map { command in
       #expect(words(command).contains("LOAD"))
-      return words(command).last.map { ScriptDigest.text(of: "\($0)") }
+      return words(command).last.map { SHA1.hexadecimalDigest("\($0)".utf8) }
     }
     #expect(Set(loaded) == Set(signs))
     let note = words(check.commands.last)

@@ -46,7 +46,7 @@ struct `Replies to reads of several keys` {
   /// Starts a server that answers once it has all commands of both batches.
   private func makeServer(_ fault: Fault, at index: Int) throws -> AnsweringServer {
     let waiting = Guarded<[String]>([])
-    return try .replying { command in
+    return try AnsweringServer { command in
       guard command.connection == 1, command.words[0] != "HELLO" else {
         return Self.reply(to: command)
       }

@@ -1,9 +1,9 @@
-/// The SHA-1 digest by which a server finds a script that it has run before.
-enum ScriptDigest {
-  /// Returns the digest of a script, in hexadecimal digits.
-  static func text(of source: String) -> String {
+/// A SHA-1 digest (FIPS 180-4), for protocols that name things by it; it protects nothing.
+package enum SHA1 {
+  /// Returns the digest of a message as 40 lowercase hexadecimal digits.
+  package static func hexadecimalDigest(_ message: some Sequence<UInt8>) -> String {
     var state: [UInt32] = [0x6745_2301, 0xEFCD_AB89, 0x98BA_DCFE, 0x1032_5476, 0xC3D2_E1F0]
-    var message = Array(source.utf8)
+    var message = Array(message)
     let bitCount = UInt64(message.count) * 8
     message.append(0x80)
     while message.count % 64 != 56 { message.append(0) }
