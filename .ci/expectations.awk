@@ -1,7 +1,10 @@
 # Finds tests that expect nothing: neither they nor a function that they call has an expectation. A function of another file
 # counts if all functions of its name have one. An error that is thrown is none: doubles throw errors as well.
+#
+# Finds exit tests without the trait .startsProcess, too: two of them at once can block all threads of the pool for ever.
 # Adds a line to a function: whether it expects something, and what it calls.
 function add(id, text,   word) {
+  if (text ~ /processExitsWith/) exits[id] = 1
   if (text ~ /#expect|#require|Issue\.record|processExitsWith|forEveryInterleaving|suite\.check|requireSendable|assertIsolated/) expects[id] = 1
   while (match(text, /[A-Za-z_][A-Za-z0-9_]* ?[({]/)) {
     word = substr(text, RSTART, RLENGTH)
@@ -19,11 +22,17 @@ FNR == 1 { open = 0; isTest = 0 }
   # Requirements of protocols have no body.
   while (open > 0 && !hasBody[open] && depth <= depths[open] && $0 !~ /^ *([){]|async|throws|where|->)/) open--
 }
-/@Test/ && !isComment { isTest = 1 }
+/@Test/ && !isComment { isTest = 1; traits = "" }
+isTest { traits = traits $0 }
+/@Suite/ && /\.startsProcess/ { isAlone[FILENAME] = 1 }
 !isComment && match($0, /func (`[^`]*`|[A-Za-z_]+)/) {
   text = substr($0, RSTART + 5, RLENGTH - 5)
   gsub(/`/, "", text)
-  if (isTest) { tests[++count] = text; place[count] = FILENAME ":" FNR }
+  if (isTest) {
+    tests[++count] = text
+    place[count] = FILENAME ":" FNR
+    if (traits ~ /\.startsProcess/) isAlone["test " count] = 1
+  }
   id = isTest ? "test " count : "helper " ++helpers
   if (!isTest) { names[helpers] = text; total[text]++ }
   file[id] = FILENAME
@@ -52,6 +61,10 @@ END {
   } while (changed)
   for (number = 1; number <= count; number++) {
     id = "test " number
+    if (id in exits && !(id in isAlone) && !(file[id] in isAlone)) {
+      printf "%s: %s (no .startsProcess)\n", place[number], tests[number]
+      failed = 1
+    }
     if (id in expects || expects_by_call(id)) continue
     printf "%s: %s\n", place[number], tests[number]
     failed = 1

@@ -91,8 +91,8 @@ public final class LoopbackOrigin: Sendable {
   /// - Parameters:
   ///   - pattern: A decoded path. A pattern that ends in `/*` matches all longer paths with that prefix.
   ///   - methods: The supported methods.
-  ///   - handler: A closure that returns the response to a request. It runs outside any actor, and calls can
-  ///     overlap.
+  ///   - handler: A closure that returns the response to a request. It runs outside any actor and the cooperative
+  ///     thread pool, and calls can overlap.
   /// - Precondition: The pattern begins with a slash.
   public func route(
     _ pattern: String,

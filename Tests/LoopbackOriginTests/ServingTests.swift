@@ -1,7 +1,12 @@
+import Foundation
 import LoopbackOrigin
 import PlexusTesting
 import TestSupport
 import Testing
+
+#if canImport(FoundationNetworking)
+import FoundationNetworking
+#endif
 
 @Suite(.fewAtOnce)
 struct `An origin that serves` {
@@ -11,6 +16,25 @@ struct `An origin that serves` {
     origin = try LoopbackOrigin()
     origin.route("/hello") { _ in OriginResponse(text: "hello") }
     origin.route("/echo", methods: [.post, .put]) { OriginResponse(body: $0.body) }
+  }
+
+  @Test func `answers although all threads of the pool are blocked`() async throws {
+    let url = try #require(URL(string: "\(origin.address)/hello"))
+    let body = try await blocking {
+      let (blocked, released) = (DispatchSemaphore(value: 0), DispatchSemaphore(value: 0))
+      let count = 64
+      for _ in 0..<count {
+        Task.detached {
+          blocked.signal()
+          block(on: released)
+        }
+      }
+      // The pool has as many threads as the machine has processors, and gets more only after some time.
+      for _ in 0..<ProcessInfo.processInfo.activeProcessorCount { blocked.wait() }
+      defer { for _ in 0..<count { released.signal() } }
+      return try Data(contentsOf: url)
+    }
+    #expect(body == Data("hello".utf8))
   }
 
   @Test func `sends the response of the route`() async throws {
@@ -306,4 +330,9 @@ struct `An origin that serves` {
     #expect(await endings.first(1) == [true])
     await origin.openConnections(atMost: 0)
   }
+}
+
+/// Blocks the thread of a task.
+private func block(on semaphore: DispatchSemaphore) {
+  semaphore.wait()
 }

@@ -1,12 +1,12 @@
 import Foundation
 public import Testing
 
-/// Ends the process when its tests hang: a lost continuation costs some minutes, and not the whole run.
+/// Ends the process when its tests hang: a lost continuation costs a minute, and not the whole run.
 ///
 /// A time limit of a test does not end a task that waits for nothing, and counts the time for which a busy machine does
-/// something else, and so does a disk. Therefore, tests hang if none of them has begun or ended for three minutes in which
-/// the process was idle, or for ten minutes. The load of the machine is shown and, if gdb is there, where those threads of
-/// the process and of its children are that have something to do.
+/// something else. Therefore, tests hang if none of them has begun or ended for a minute in which the process was idle, or
+/// for five minutes. The load of the machine is shown and, if gdb is there, where those threads of the process and of its
+/// children are that have something to do.
 public final class HangWatch: Sendable {
   private struct State {
     var running: [Int: String] = [:]
@@ -54,12 +54,7 @@ public final class HangWatch: Sendable {
   private func watch() {
     let never = DispatchSemaphore(value: 0)
     var (changes, silence, start) = (-1, 0.0, 0.0)
-    var due = DispatchTime.now() + Self.step
-    while never.wait(timeout: due) == .timedOut {
-      // A machine on which this thread is late stands still, or has no time for the tests.
-      let isLate = DispatchTime.now() > due + 1
-      due = .now() + Self.step
-      if isLate { continue }
+    while never.wait(timeout: .now() + Self.step) == .timedOut {
       let (current, names) = state.withLock { ($0.changes, $0.running.values.sorted()) }
       guard current == changes, !names.isEmpty else {
         (changes, silence, start) = (current, 0, processorTime())
@@ -67,13 +62,23 @@ public final class HangWatch: Sendable {
       }
       silence += Self.step
       let isIdle = processorTime() - start < silence / 20
-      guard silence >= (isIdle ? 180 : 600) else { continue }
+      guard silence >= (isIdle ? 60 : 300) else { continue }
       let lines = names.map { "HANGS: \($0)\n" }.joined()
       FileHandle.standardError.write(Data(lines.utf8))
-      fflush(nil)
       showThreads()
+      flush()
       _exit(Self.exitStatus)
     }
+  }
+
+  /// Writes what was printed, unless a thread that reads the pipe of a child is waited for.
+  private func flush() {
+    let end = DispatchSemaphore(value: 0)
+    Thread.detachNewThread {
+      fflush(nil)
+      end.signal()
+    }
+    _ = end.wait(timeout: .now() + 1)
   }
 
   /// Prints the load of the machine, and where the threads of the process and of its children are.

@@ -41,6 +41,7 @@ final class Connection {
   ///
   /// It posts one message, and no other task starts before that, so a message is never out of date.
   private var task: Task<Void, Never>?
+  private let executor = HandlerExecutor()
 
   init(id: Int, socket: Socket, mailbox: Mailbox, core: OriginCore) {
     self.id = id
@@ -143,7 +144,7 @@ final class Connection {
   private func answer(_ request: OriginRequest, keepsAlive: Bool) {
     current = (request, keepsAlive)
     phase = .isAnswered
-    task = Task.detached { [core, mailbox, id] in
+    task = Task.detached(executorPreference: executor) { [core, mailbox, id] in
       let (response, fault) = await core.respond(to: request)
       mailbox.post(.respond(connection: id, response, fault))
     }
@@ -187,7 +188,7 @@ final class Connection {
   }
 
   private func resume(after duration: Duration) {
-    task = Task.detached { [core, mailbox, id] in
+    task = Task.detached(executorPreference: executor) { [core, mailbox, id] in
       try? await core.clock.sleep(for: duration)
       mailbox.post(.resume(connection: id))
     }

@@ -173,7 +173,8 @@ struct `Encrypted connections` {
     try await doubting.close()
   }
 
-  @Test func `are those of a URL that begins with rediss, with the authorities of the system`()
+  @Test(.startsProcess)
+  func `are those of a URL that begins with rediss, with the authorities of the system`()
     async throws
   {
     let server = try TLSServer()

@@ -142,7 +142,7 @@ struct `Clears that replicas acknowledge` {
     await #expect(throws: (any Error).self) { try await cacher.remove(.all, reach: .shared) }
   }
 
-  @Test func `a negative number of replicas is a programming error`() async {
+  @Test(.startsProcess) func `a negative number of replicas is a programming error`() async {
     await #expect(processExitsWith: .failure) {
       var options = RedisOptions()
       options.clearReplicas = -1
