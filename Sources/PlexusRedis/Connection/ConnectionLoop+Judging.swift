@@ -4,13 +4,17 @@ internal import PlexusSupport
 
 extension ConnectionLoop {
   /// Asks the server for its role, and ends the connection if it is not a master.
-  func probe() {
+  ///
+  /// - Parameter confirm: Called if it is one, after the events of all messages that it has sent before its answer.
+  func probe(_ confirm: @escaping @Sendable () -> Void) {
     guard let peer = state.withLock({ $0.peer }) else { return }
     post(RedisCommand("HELLO")).onResult { [weak self] result in
-      guard let self, case .success(let reply) = result,
-        let failure = IntroductionState.failure(of: reply, from: settings.peer, at: peer)
-      else { return }
-      end(because: failure, of: peer)
+      guard let self, case .success(let reply) = result else { return }
+      if let failure = IntroductionState.failure(of: reply, from: settings.peer, at: peer) {
+        end(because: failure, of: peer)
+      } else {
+        confirm()
+      }
     }
   }
 

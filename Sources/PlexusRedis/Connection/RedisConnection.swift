@@ -115,7 +115,10 @@ final class RedisConnection: Sendable {
   var traffic: TrafficState { loop.traffic }
 
   /// Asks the server for its role, and ends the connection if it is not a master.
-  func probe() { loop.probe() }
+  ///
+  /// - Parameter confirm: Called if it is one, after the events of all messages that it has sent before its answer. It must
+  ///   not block.
+  func probe(_ confirm: @escaping @Sendable () -> Void = {}) { loop.probe(confirm) }
 
   /// Records errors within a reply, after which the connection may have to end.
   func note(_ errors: [RedisError], of purpose: String) { loop.note(errors, of: purpose) }

@@ -49,13 +49,13 @@ final class EngineCore: Sendable {
     /// Whether the server has answered before.
     var hasConnected = false
     var health = HealthState()
-    /// The time of the last question for the role of a server.
+    /// The time of the last question for the roles of the servers of the other connections.
     var probeTime: Nanoseconds = 0
 
     var all: [RedisSpace] { spaces.values.flatMap(\.self) }
   }
 
-  /// The time between two questions for the role of a server.
+  /// The time between two questions for the roles of the servers of the other connections.
   private static let probePace: Nanoseconds = 1_000_000_000
 
   let connection: RedisConnection
@@ -253,17 +253,29 @@ final class EngineCore: Sendable {
 
   // MARK: - Heartbeat
 
+  /// Asks the server for its role, which confirms the copies of all spaces that are in order; the others send more.
   private func beat() async {
+    let groups = state.withLock { $0.isClosed ? [] : Array($0.spaces.values) }
+    for spaces in groups where spaces.count > 1 {
+      // The server does not announce to this process what one of them has changed.
+      for space in spaces { spaces[0].tier.note(knowledgeOf: space.tier) }
+      for space in spaces { space.tier.note(knowledgeOf: spaces[0].tier) }
+    }
+    let spaces = groups.flatMap(\.self)
+    let time = ContinuousClock.now
+    connection.probe { [moments = spaces.map(\.trust.now)] in
+      for (space, sent) in zip(spaces, moments) { space.confirm(sent, at: time) }
+    }
     probe()
     await withTaskGroup { group in
-      for space in state.withLock({ $0.isClosed ? [] : $0.all }) {
+      for space in spaces {
         // Without an answer, the trust expires.
         group.addTask { try? await space.beat() }
       }
     }
   }
 
-  /// Asks the servers for their role, also because a replica can accept the writes of a heartbeat.
+  /// Asks the servers of the other connections for their role.
   private func probe() {
     let now = Nanoseconds.now
     let isDue = state.withLock { state in
@@ -272,7 +284,6 @@ final class EngineCore: Sendable {
       return true
     }
     guard isDue else { return }
-    connection.probe()
     clears?.probe()
     values.withLock { $0 }?.probe()
     watch.withLock { $0 }?.probe()

@@ -63,7 +63,8 @@ public struct EngineStatus: Hashable, Sendable {
   /// It is `nil` without caches, or before the first answer. Copies are used up to nine tenths of
   /// ``RedisOptions/nearLease``.
   public let trustAge: Duration?
-  /// The number of processes that were registered for the caches at the last count; `nil` before it.
+  /// The number of processes that were registered for the caches at the last count, every three to four minutes; `nil`
+  /// before it.
   public let registeredNodes: Int?
   /// The number of removals that have failed, and that are repeated.
   public let owedRemovals: Int

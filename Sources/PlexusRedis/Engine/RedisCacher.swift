@@ -367,7 +367,13 @@ final class RedisCacher<Value: Codable & Sendable>: SharedCacher {
       }
       return
     }
-    if reach == .everywhere { try await space.waitForAcknowledgements(of: space.tier.fence()) }
+    if reach == .everywhere { try await space.waitForAcknowledgements(of: try await fence()) }
+  }
+
+  /// Lets every node look for its copies again: the server announces it to other processes only.
+  private func fence() async throws -> TierMark {
+    defer { space.share(.everything) }
+    return try await space.tier.fence()
   }
 
   private func removeEverything() async throws -> TierEpoch {

@@ -5,8 +5,7 @@ internal import PlexusSupport
 final class RedisSpace: Sendable {
   private struct State: Sendable {
     var handlers: [@Sendable (SharedCache.Change) -> Void] = []
-    /// The mark: copies from before it are not trusted.
-    var acknowledged: TierMark?
+    var heartbeat = HeartbeatState<ContinuousClock.Instant>()
     /// The time until which nodes can trust their copies although the engine has lost their registrations.
     var unregisteredUntil: ContinuousClock.Instant?
     var registrations: RegistrationsState<ContinuousClock.Instant>
@@ -49,7 +48,7 @@ final class RedisSpace: Sendable {
   /// The number of longest trusts for which a removal waits, each loss of the registrations included.
   private static let waitLimit = 4
   /// The time between two looks at all registrations.
-  private static let sweepPause = Duration.seconds(10)
+  private static let sweepPause = Duration.seconds(120)
   private let nearLease: Duration
   /// Tells the other schemas of the space in this process about a change, which the server announces to other processes.
   private let tell: @Sendable (SharedCache.Change) -> Void
@@ -116,6 +115,7 @@ final class RedisSpace: Sendable {
 
   /// Handles the loss of announcements, or a change that all nodes acknowledge.
   func loseTrack() {
+    state.withLock { $0.heartbeat.doubt() }
     trust.end()
     announce(.everything)
     hurry()
@@ -125,12 +125,19 @@ final class RedisSpace: Sendable {
   ///
   /// The first one loses none: unwritten values of a process that has just begun are not older than what it hears of.
   func connect() {
-    if state.withLock({ $0.hasMissed }) { loseTrack() } else { hurry() }
+    let hasMissed = state.withLock { state in
+      state.heartbeat.doubt()
+      return state.hasMissed
+    }
+    if hasMissed { loseTrack() } else { hurry() }
   }
 
   /// Handles that nothing is announced until the connection is restored.
   func loseConnection() {
-    state.withLock { $0.hasMissed = true }
+    state.withLock { state in
+      state.hasMissed = true
+      state.heartbeat.doubt()
+    }
     announce(.interrupted)
   }
 
@@ -143,7 +150,10 @@ final class RedisSpace: Sendable {
 
   /// Handles that the engine can have lost the registrations of nodes that do not hear it.
   func loseRegistrations() {
-    state.withLock { $0.unregisteredUntil = .now + $0.registrations.longestTrust }
+    state.withLock { state in
+      state.unregisteredUntil = .now + state.registrations.longestTrust
+      state.heartbeat.doubt()
+    }
   }
 
   /// Handles a change that another schema of the space has made in this process.
@@ -198,8 +208,28 @@ final class RedisSpace: Sendable {
     }
   }
 
-  /// Sends a heartbeat to the server, extends the trust by its answer, and renews the leases.
+  /// Handles the answer of a master to the heartbeat of the engine, before which all announcements were handled.
+  ///
+  /// - Parameters:
+  ///   - sent: The moment at which the heartbeat was sent.
+  ///   - time: The time at which it was sent.
+  func confirm(_ sent: NearTrust.Moment, at time: ContinuousClock.Instant) {
+    let epoch = tier.epoch
+    // At the same time, no doubt can begin, and this process cannot leave.
+    state.withLock { state in
+      guard !state.hasLeft, state.heartbeat.isConfirmed(bySending: time, knowing: epoch) else {
+        return
+      }
+      state.hearing.beat = max(state.hearing.beat ?? time, time)
+      trust.extend(until: sent.advanced(by: nearLease * 9 / 10))
+    }
+  }
+
+  /// Sends a heartbeat of the space to the server if that of the engine does not suffice, and renews the leases.
   func beat() async throws {
+    let epoch = tier.epoch
+    let isDue = state.withLock { $0.heartbeat.isDue(at: .now, knowing: epoch) } || debts.isOwing
+    guard isDue else { return try await leases.renew() }
     let isSettled = try await exchangeMarks()
     if isSettled { debts.repeatAfterHeartbeat() }
     try await leases.renew()
@@ -216,17 +246,27 @@ final class RedisSpace: Sendable {
     // The heartbeat is repeated if the mark has changed: it is acknowledged once older copies are no longer trusted.
     // Even if heartbeats overtake each other, the newest mark is acknowledged in the end.
     for _ in 0..<Self.roundLimit {
-      let (acknowledged, hasMissed) = state.withLock { ($0.acknowledged, $0.hasMissed) }
+      let (acknowledged, doubts, hasMissed) = state.withLock {
+        ($0.heartbeat.acknowledged, $0.heartbeat.doubts, $0.hasMissed)
+      }
       let (sent, time) = (trust.now, ContinuousClock.now)
       let revision = debts.lastRevision
       let beat = try await tier.beat(acknowledging: acknowledged, trust: longestTrust)
-      state.withLock { state in
-        state.hearing.beat = max(state.hearing.beat ?? time, time)
-        state.registrations.note(loss: beat.loss, longestTrust: beat.longestTrust, at: .now)
-      }
       let mark = beat.mark
+      let isSettled = acknowledged.map { !mark.isNewer(than: $0) } ?? false
+      let hasNewLoss = state.withLock { state in
+        state.hearing.beat = max(state.hearing.beat ?? time, time)
+        if isSettled {
+          state.heartbeat.settle(sentAt: time, after: doubts, pause: HeartbeatTimes.pause)
+        } else {
+          state.heartbeat.doubt()
+        }
+        return state.registrations.note(loss: beat.loss, longestTrust: beat.longestTrust, at: .now)
+      }
+      // The server does not announce to this process what it has found.
+      if hasNewLoss { tell(.everything) }
       debts.note(epoch: mark.epoch.counter, asOf: revision)
-      if let acknowledged, !mark.isNewer(than: acknowledged) {
+      if isSettled {
         trust.extend(until: sent.advanced(by: nearLease * 9 / 10))
         return true
       }
@@ -235,9 +275,7 @@ final class RedisSpace: Sendable {
       if acknowledged != nil || hasMissed { announce(.everything) }
       // Copies stay untrusted, but this process is heard: flights that begin now can be shared.
       trust.extend(until: sent.advanced(by: nearLease * 9 / 10))
-      state.withLock { state in
-        if state.acknowledged.map({ mark.isNewer(than: $0) }) ?? true { state.acknowledged = mark }
-      }
+      state.withLock { $0.heartbeat.acknowledge(mark) }
     }
     return false
   }
@@ -251,29 +289,28 @@ final class RedisSpace: Sendable {
       return true
     }
     guard isDue else { return }
-    try await note(try await tier.laggards(behind: nil), isComplete: true)
-  }
-
-  /// Notes the nodes that have not acknowledged a mark, and removes the registrations of those whose trust has ended.
-  ///
-  /// - Returns: The time for which the others can still trust their copies.
-  @discardableResult
-  private func note(
-    _ laggards: (nodes: [Tier.Laggard], loss: String?),
-    isComplete: Bool
-  ) async throws -> Duration {
+    let (nodes, loss) = try await tier.laggards(behind: nil)
     let report = state.withLock { state in
       let report = state.registrations.note(
-        laggards.nodes,
-        loss: laggards.loss,
-        isComplete: isComplete,
+        all: nodes,
+        beatingWithin: HeartbeatTimes.patience,
+        loss: loss,
         at: .now
       )
-      if isComplete { state.hearing.nodeCount = laggards.nodes.count - report.ended.count }
+      state.hearing.nodeCount = nodes.count - report.ended.count
       return report
     }
+    try await follow(report)
+  }
+
+  /// Removes the registrations of nodes whose trust has ended, and registers this node again after a loss.
+  private func follow(_ report: RegistrationsState<ContinuousClock.Instant>.Report) async throws {
+    if report.hasNewLoss {
+      state.withLock { $0.heartbeat.doubt() }
+      tell(.everything)
+      hurry()
+    }
     try await tier.forget(report.ended, loss: report.endedLoss)
-    return report.remaining
   }
 
   /// Performs an operation that can register this process, or take leases, unless this process leaves.
@@ -318,7 +355,7 @@ final class RedisSpace: Sendable {
   /// - Returns: Whether there are operations that had begun.
   @discardableResult
   func refuse() -> Bool {
-    trust.end()
+    defer { trust.end() }
     return state.withLock { state in
       state.hasLeft = true
       return state.operationCount > 0
@@ -399,8 +436,14 @@ final class RedisSpace: Sendable {
     let start = ContinuousClock.now
     // This node acknowledges it first.
     _ = try await present { try await exchangeMarks() }
+    var wait = RegistrationsState<ContinuousClock.Instant>.Silences()
     while true {
-      let registered = try await note(try await tier.laggards(behind: mark), isComplete: false)
+      let (nodes, loss) = try await tier.laggards(behind: mark)
+      let report = state.withLock { state in
+        state.registrations.note(nodes, of: &wait, loss: loss, at: .now)
+      }
+      try await follow(report)
+      let registered = report.remaining
       let unregistered = state.withLock { $0.unregisteredUntil }.map { $0 - .now } ?? .zero
       let remaining = max(registered, unregistered)
       guard remaining > .zero else { return }

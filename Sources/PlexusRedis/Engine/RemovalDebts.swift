@@ -37,6 +37,9 @@ final class RemovalDebts: Sendable {
     self.tell = tell
   }
 
+  /// Whether changes have failed, or are repeated.
+  var isOwing: Bool { state.withLock { $0.debts.isOwing || $0.debts.isPending } }
+
   /// The number of removals that are owed.
   var removalCount: Int { state.withLock { $0.debts.removalCount } }
 
@@ -152,7 +155,7 @@ final class RemovalDebts: Sendable {
   /// - Parameter limit: The time for it, after which it continues in the background.
   /// - Throws: The error of one that has failed again, if there is still one.
   func repeatAll(within limit: Duration) async throws {
-    let (isOwing, wait) = state.withLock { ($0.debts.isOwing || $0.debts.isPending, $0.wait) }
+    let wait = state.withLock { $0.wait }
     guard isOwing else { return }
     let repetition = Task.detached { [self] () -> (any Error)? in
       var failure: (any Error)?

@@ -54,7 +54,7 @@ extension TierScripts {
       free(KEYS[4])
       local epoch = current(ARGV[2], ARGV[3], ARGV[1])
       local token = nextToken()
-      redis.call('SET', KEYS[5], token)
+      publish(KEYS[5], token)
       return {epoch, token}
       """
   )
@@ -71,7 +71,7 @@ extension TierScripts {
       free(KEYS[4])
       local epoch = current(ARGV[2], ARGV[3], ARGV[1])
       local longest = number(string.match(schemas, '^%d+'), 1e15)
-      local loss = lastLoss(KEYS[5], KEYS[4], longest == 0, ARGV[1])
+      local loss = lastLoss(KEYS[5], KEYS[4], KEYS[6], longest == 0, ARGV[1])
       if longest < tonumber(ARGV[5]) then
         longest = ARGV[5]
         redis.call('SET', KEYS[3], (string.gsub(schemas, '^%d+', longest)))
@@ -97,11 +97,13 @@ extension TierScripts {
     "clears",
     common + """
       free(KEYS[1])
-      local report = {lastLoss(KEYS[2], KEYS[1], false, ARGV[1])}
-      if lastFence(KEYS[3]) < tonumber(ARGV[3]) then redis.call('SET', KEYS[3], ARGV[3]) end
+      local report = {lastLoss(KEYS[2], KEYS[1], KEYS[3], false, ARGV[1])}
+      if lastFence(KEYS[3]) < tonumber(ARGV[3]) then publish(KEYS[3], ARGV[3]) end
       local nodes = run('ZRANGEBYSCORE', KEYS[2], 0, '+inf', 'WITHSCORES')
+      local beats, fields = {}, run('HGETALL', KEYS[1])
+      for index = 1, #fields, 2 do beats[fields[index]] = fields[index + 1] end
       for index = 1, #nodes, 2 do
-        local beat = run('HGET', KEYS[1], nodes[index]) or ''
+        local beat = beats[nodes[index]] or ''
         local epoch, fence = string.match(beat, ' ([^ ]+) (%d+)$')
         local hasPassed = epoch
           and (count(epoch) > count(ARGV[2]) or epoch == ARGV[2] and tonumber(fence) >= tonumber(ARGV[3]))

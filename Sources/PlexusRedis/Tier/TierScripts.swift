@@ -49,6 +49,12 @@ enum TierScripts {
       redis.call('SET', key, '')
       redis.call('DEL', key)
     end
+    -- Changes a key that all nodes follow. The change would end its tracking for this node, too, to which it is not
+    -- announced: tracking begins again with the next reading.
+    local function publish(key, value)
+      redis.call('SET', key, value)
+      redis.call('GET', key)
+    end
     -- Permits the changes of a script that begins with it to a server without memory.
     local function free(key) run('HDEL', key, ' ') end
     -- The longest trust of a node in ms with the tokens that were skipped, and the schemas with the times up to which
@@ -86,7 +92,7 @@ enum TierScripts {
       end
       if isBehind or here == 0 or here < there or (here == there and epoch ~= known) then
         epoch = string.format('%.0f-%s', math.max(here, there) + 1, nonce)
-        redis.call('SET', KEYS[1], epoch)
+        publish(KEYS[1], epoch)
         -- It does not matter any longer which tokens were lost.
         local rest = string.gsub(schemas, '^([^: ]*):%S*', '%1')
         if rest ~= schemas then
@@ -136,14 +142,16 @@ enum TierScripts {
       return ofEpoch == epoch and number(token, latest) or nil
     end
     -- The name of the last loss of registrations; 0 for none. A member without a name is in a set of nodes that is
-    -- complete since then, and the acknowledgements have the loss under the same name.
-    local function lastLoss(nodes, acknowledgements, isNew, name)
+    -- complete since then, and the acknowledgements have the loss under the same name. A loss that is found is announced
+    -- by the fence, which stays the same: the other nodes register again.
+    local function lastLoss(nodes, acknowledgements, fence, isNew, name)
       local loss = run('HGET', acknowledgements, '')
       local isComplete = #run('ZRANGEBYSCORE', nodes, -2, -2) > 0
       if loss and isComplete then return loss end
       loss = isNew and not loss and not isComplete and '0' or name
       redis.call('ZADD', nodes, -2, '')
       redis.call('HSET', acknowledgements, '', loss)
+      if loss ~= '0' then publish(fence, string.format('%.0f', lastFence(fence))) end
       return loss
     end
     -- Marks a tag that is not known: entries and leases from before are not valid. A mark lasts longer than the entries

@@ -62,8 +62,9 @@ struct `The health of an engine` {
     let cacher = engine.cacher(String.self, space: "values", schema: "1")
     try await cacher.store(["k": Self.entry])
     #expect(try await cacher.entry(forKey: "k")?.value == "1")
-    // The server still answers plain reads, as one does that was demoted.
-    try RedisShell.perform(["ACL SETUSER app -zadd"], on: server)
+    // The server still answers plain reads, as one does that was demoted. A change of the fence needs a heartbeat.
+    let commands = ["ACL SETUSER app -zadd", "SET {values}:2:fence 0"]
+    try RedisShell.perform(commands, on: server)
     while (try? await cacher.entry(forKey: "k")) != nil { await Task.detached {}.value }
     await #expect(throws: RedisEngineError.self) { try await cacher.entry(forKey: "k") }
     try RedisShell.perform(["ACL SETUSER app +zadd"], on: server)

@@ -94,7 +94,7 @@ struct `Processes over a server whose clock is set` {
     await monitor.looks(for: "k", by: 2)
     try clock.set(ahead: step)
     // Longer than a lease: both processes send four heartbeats within it.
-    await monitor.commands(12, with: "lua", "\"HSET\"", ":acks")
+    await monitor.commands(12, with: "\"HELLO\"")
     try nodes[0].send("admit")
     for node in nodes { await node.answers("1") }
     #expect(try origin.fetchCount == 1)
@@ -195,7 +195,7 @@ struct `Processes whose server is replaced by one with another clock` {
     try other.send("get k")
     await monitor.looks(for: "k", by: 1)
     // Longer than a lease: both processes send four heartbeats within it.
-    await monitor.commands(12, with: "lua", "\"HSET\"", ":acks")
+    await monitor.commands(12, with: "\"HELLO\"")
     try holder.send("admit")
     for node in [holder, other] { await node.answers("1") }
     #expect(try world.origin.fetchCount == 1)

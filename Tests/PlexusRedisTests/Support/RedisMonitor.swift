@@ -4,6 +4,7 @@ import TestSupport
 
 /// The commands that a server executes, those of scripts included, by the server's `MONITOR`.
 final class RedisMonitor: Sendable {
+  private let server: RedisServer
   private let descriptor: Int32
   private let thread: LoopThread
   private let lines: Log<String>
@@ -14,7 +15,7 @@ final class RedisMonitor: Sendable {
     let descriptor = try RedisShell.connect(to: server)
     try RedisShell.send("MONITOR", to: descriptor)
     let lines = Log<String>()
-    (self.descriptor, self.lines) = (descriptor, lines)
+    (self.server, self.descriptor, self.lines) = (server, descriptor, lines)
     thread = try LoopThread {
       var rest: [UInt8] = []
       var buffer = [UInt8](repeating: 0, count: 4096)
@@ -58,10 +59,11 @@ final class RedisMonitor: Sendable {
     }
   }
 
-  /// Waits until a number of processes have acknowledged the epoch of their caches: later heartbeats announce nothing.
-  func acknowledgements(_ count: Int) async {
-    await processes(count) { line in
-      line.firstMatch(of: /"HSET" "\{values\}:2:acks" ("[^"]+") "[^" ]+ [^"]+"/)?.1
+  /// Waits until a number of processes have acknowledged the epoch of a space: later heartbeats announce nothing.
+  func acknowledgements(_ count: Int, of space: String = "values") async {
+    await Failover.poll { [server] in
+      let reply = (try? RedisShell.reply("HVALS {\(space)}:2:acks", on: server)) ?? ""
+      return reply.matches(of: /\S+ \d+-\S+ \d+\r\n/).count >= count
     }
   }
 

@@ -1,0 +1,88 @@
+import PlexusTesting
+import Testing
+
+@testable import PlexusRedis
+
+@Suite struct `Heartbeats of a space` {
+  private typealias State = HeartbeatState<ManualClock.Instant>
+
+  private let start = ManualClock().now
+  private var state = State()
+  private let mark = TierMark(epoch: TierEpoch(counter: 1, nonce: 1), fence: 5)
+  private let pause = Duration.seconds(200)
+
+  private func time(_ seconds: Int) -> ManualClock.Instant {
+    start.advanced(by: .seconds(seconds))
+  }
+
+  private func isConfirmed(_ seconds: Int, knowing epoch: TierEpoch? = nil) -> Bool {
+    state.isConfirmed(bySending: time(seconds), knowing: epoch ?? mark.epoch)
+  }
+
+  private func isDue(_ seconds: Int, knowing epoch: TierEpoch? = nil) -> Bool {
+    state.isDue(at: time(seconds), knowing: epoch ?? mark.epoch)
+  }
+
+  private mutating func settle(_ seconds: Int) {
+    state.acknowledge(mark)
+    state.settle(sentAt: time(seconds), after: state.doubts, pause: pause)
+  }
+
+  @Test mutating func `are needed until one has found the mark that it acknowledges`() {
+    #expect(isDue(0) && !isConfirmed(0))
+    state.acknowledge(mark)
+    #expect(isDue(0) && !isConfirmed(0))
+    settle(0)
+    #expect(!isDue(1) && isConfirmed(1))
+  }
+
+  @Test mutating func `are needed again after a doubt, and confirm nothing until then`() {
+    settle(0)
+    state.doubt()
+    #expect(isDue(1) && !isConfirmed(1))
+    settle(2)
+    #expect(!isDue(3) && isConfirmed(3))
+  }
+
+  @Test mutating func `that were sent before a doubt do not end it`() {
+    state.acknowledge(mark)
+    let doubts = state.doubts
+    state.doubt()
+    state.settle(sentAt: time(0), after: doubts, pause: pause)
+    #expect(isDue(1) && !isConfirmed(1))
+  }
+
+  @Test mutating func `are repeated after a pause, without an interruption`() {
+    settle(0)
+    #expect(!isDue(199) && isDue(200) && isConfirmed(200))
+    settle(201)
+    // The answer to an earlier one comes late.
+    settle(200)
+    #expect(!isDue(400) && isDue(401))
+  }
+
+  @Test mutating func `confirm nothing once others can forget the registration`() {
+    settle(0)
+    #expect(HeartbeatTimes.validity == .seconds(270))
+    #expect(isConfirmed(269) && !isConfirmed(270))
+    #expect(HeartbeatTimes.pause >= .seconds(180) && HeartbeatTimes.pause <= .seconds(240))
+    #expect(HeartbeatTimes.patience > HeartbeatTimes.validity + .seconds(20))
+  }
+
+  @Test mutating func `are needed after an epoch of this node's own`() {
+    settle(0)
+    let epoch = TierEpoch(counter: 2, nonce: 9)
+    #expect(isDue(1, knowing: epoch) && !isConfirmed(1, knowing: epoch))
+    state.acknowledge(TierMark(epoch: epoch))
+    state.settle(sentAt: time(1), after: state.doubts, pause: pause)
+    #expect(!isDue(2, knowing: epoch) && isConfirmed(2, knowing: epoch))
+  }
+
+  @Test mutating func `acknowledge the newest mark`() {
+    state.acknowledge(mark)
+    state.acknowledge(TierMark(epoch: mark.epoch, fence: 4))
+    #expect(state.acknowledged == mark)
+    state.acknowledge(TierMark(epoch: mark.epoch, fence: 6))
+    #expect(state.acknowledged?.fence == 6)
+  }
+}
