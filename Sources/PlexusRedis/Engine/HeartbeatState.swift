@@ -48,6 +48,7 @@ where Instant.Duration == Duration, Instant: Sendable {
   /// - Parameters:
   ///   - now: The present time.
   ///   - epoch: The highest epoch that the node knows, also by its own changes, which are not announced to it.
+  /// - Returns: Whether the pause is over, or the mark is not known to be acknowledged.
   func isDue(at now: Instant, knowing epoch: TierEpoch?) -> Bool {
     next.map { now >= $0 } ?? true || isBehind(epoch)
   }
@@ -57,6 +58,7 @@ where Instant.Duration == Duration, Instant: Sendable {
   /// - Parameters:
   ///   - time: The time at which the command was sent.
   ///   - epoch: The highest epoch that the node knows.
+  /// - Returns: Whether no doubt has begun, and this node is still registered.
   func isConfirmed(bySending time: Instant, knowing epoch: TierEpoch?) -> Bool {
     guard let sent, sent.duration(to: time) < HeartbeatTimes.validity else { return false }
     return !isBehind(epoch)
