@@ -15,8 +15,8 @@ struct `Caches during an outage of a Redis server` {
   }
 
   /// Lets time pass by the clock of a server.
-  private func pass(_ seconds: Double, on server: RedisServer) throws {
-    _ = try RedisShell.run("BLPOP nothing \(seconds)", on: server)
+  private func pass(_ seconds: Double, on server: RedisServer) async {
+    await Failover.poll { (try? RedisShell.run("BLPOP nothing \(seconds)", on: server)) != nil }
   }
 
   /// Returns a node with a heartbeat each 40 milliseconds, and the value "1" of all keys.
@@ -48,7 +48,7 @@ struct `Caches during an outage of a Redis server` {
     await monitor.acknowledgements(1)
     #expect(try await node.map.request("before") == "1")
     proxy.refuse()
-    try pass(0.2, on: server)
+    await pass(0.2, on: server)
     return (server, proxy, node)
   }
 
@@ -137,7 +137,7 @@ struct `Caches during an outage of a Redis server` {
       _ = try RedisShell.run("FLUSHALL", on: server)
       _ = try await node.map.request("other")
     }
-    try pass(0.8, on: server)
+    await pass(0.8, on: server)
     origin.withLock { $0 = "2" }
     // Its copy, unless the machine is so slow that the time to keep it is over.
     let copy = try await deaf.map.request("k")
@@ -351,7 +351,7 @@ struct `Caches during an outage of a Redis server` {
     await Failover.poll { proxy.isHeld }
     let failed = try refusedRemovals(on: server)
     let closing = Task { try await node.close() }
-    try pass(0.2, on: server)
+    await pass(0.2, on: server)
     // It fails, and the engine hears of that only when later ones would succeed.
     proxy.holdReplies()
     proxy.releaseHeld()
@@ -534,7 +534,7 @@ struct `Caches during an outage of a Redis server` {
     await Failover.poll { proxy.isHeld }
     try allowRemovals(true, on: server)
     async let waiting: Void = node.cacher.store(["values/k": large])
-    try pass(0.2, on: server)
+    await pass(0.2, on: server)
     async let storing: Void = second.store(["k": large])
     await Failover.poll {
       (try? RedisShell.reply("EXISTS {second}:2:e:1:k", on: server))?.hasPrefix(":1") == true
@@ -691,7 +691,7 @@ struct `Caches during an outage of a Redis server` {
     let entry = CacheEntry(value: "stored", storedAt: .zero)
     try await a.cacher.store(["values/k": entry])
     // Some heartbeats.
-    try pass(0.5, on: server)
+    await pass(0.5, on: server)
     #expect(try await a.cacher.entry(forKey: "values/k")?.value == "stored")
     try await a.close()
   }
@@ -714,10 +714,10 @@ struct `Caches during an outage of a Redis server` {
     try await other.cacher.store(["values/other": entry])
     async let storing: Void = node.cacher.store(["values/k": entry])
     // A value that does not wait is sent now.
-    try pass(0.2, on: server)
+    await pass(0.2, on: server)
     proxy.resume()
     try await storing
-    while node.engine.status.owedRemovals > 0 { try pass(0.01, on: server) }
+    while node.engine.status.owedRemovals > 0 { await pass(0.01, on: server) }
     #expect(try await node.cacher.entry(forKey: "values/k")?.value == "stored")
     for node in [node, other] { try await node.close() }
   }

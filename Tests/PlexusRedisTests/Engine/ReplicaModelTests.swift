@@ -33,7 +33,9 @@ struct `Clears that replicas acknowledge` {
         replicas.append(try RedisServer("--replicaof", "127.0.0.1", "\(port)"))
       }
       // Replicas that have just begun to follow acknowledge nothing before.
-      while try RedisShell.run("WAIT \(count) 100", on: server) != ":\(count)\r\n" {}
+      await Failover.poll {
+        (try? RedisShell.run("WAIT \(count) 100", on: server)) == ":\(count)\r\n"
+      }
       (self.server, self.replicas) = (server, replicas)
     }
   }
