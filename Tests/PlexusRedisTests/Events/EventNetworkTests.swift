@@ -187,9 +187,9 @@ struct `Events over a bad network` {
     let begin = ContinuousClock.now
     await receiver.notes.contains("first")
     let duration = begin.duration(to: .now)
-    // A second while the machine has nothing else to do.
+    // A second while the machine has nothing else to do; on a busy one, other tests can have the processors for many.
     print("an event after the server is back: \(duration)")
-    #expect(duration < .seconds(10))
+    #expect(duration < .seconds(60))
     for node in [sender, receiver] { try await node.engine.close() }
   }
 }
