@@ -42,7 +42,7 @@ struct `An engine whose master is that of sentinels` {
     while (try? await cacher.store(["k": Self.entry])) == nil { await Task.detached {}.value }
     let duration = begin.duration(to: .now)
     print("after a failover of sentinels: \(duration)")
-    #expect(duration < .seconds(5))
+    #expect(duration < .seconds(60))
     let sender = try EventNode(servers.second)
     await sender.connect(.publishOnly)
     try await sender.publish("after")
