@@ -7,6 +7,9 @@ import Testing
 
 @Suite(.fewAtOnce, .serialized)
 struct `The files of a cacher` {
+  /// A disk of a busy machine can stand still for some seconds.
+  private static let patient = CachePolicy(storageTimeout: .seconds(60))
+
   private let folder: TemporaryFolder
 
   init() throws {
@@ -30,7 +33,9 @@ struct `The files of a cacher` {
     apart: Bool = false
   ) throws -> MultiplexerMap<String, Person> {
     let cacher = try apart ? kind.openApart(folder.path) : kind.open(folder.path)
-    return MultiplexerMap(id: id, cacher: cacher) { Person(name: "name of \($0)") }
+    return MultiplexerMap(id: id, policy: Self.patient, cacher: cacher) {
+      Person(name: "name of \($0)")
+    }
   }
 
   @Test(arguments: CacherKind.allCases, [false, true])
@@ -40,7 +45,11 @@ struct `The files of a cacher` {
   ) async throws {
     let repository = MuxRepository()
     let maps = [try map(kind, nil), try map(kind, "a", apart: apart), try map(kind, "b")]
-    let profile = Multiplexer<Person>(id: "profile", cacher: try kind.open(folder.path)) {
+    let profile = Multiplexer<Person>(
+      id: "profile",
+      policy: Self.patient,
+      cacher: try kind.open(folder.path)
+    ) {
       Person(name: "name of olga")
     }
     for map in maps { map.register(in: repository) }
