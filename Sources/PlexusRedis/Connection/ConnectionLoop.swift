@@ -250,9 +250,8 @@ extension ConnectionLoop {
       return expired
     }
     let results = expired.map { wait -> Result<RESPValue, any Error> in
-      let command = wait.batch.withLock { $0.commands[wait.index].name }
-      return .failure(
-        RedisConnectionError.timedOut(command: command, after: settings.commandTimeout)
+      .failure(
+        RedisConnectionError.timedOut(command: wait.command.name, after: settings.commandTimeout)
       )
     }
     end(expired, with: results)

@@ -72,7 +72,6 @@ struct GroupReaderState: EventReaderState {
   let group: String
   let retryAfter: Nanoseconds
   /// The time between two claims, and between two renewals.
-  let pace: Duration?
   let interval: Nanoseconds
   var stage = Stage.beginning
   /// The time for which the reader waits next.
@@ -127,13 +126,13 @@ struct GroupReaderState: EventReaderState {
     self.group = group
     newest = place
     self.retryAfter = Nanoseconds(retryAfter)
-    let pace = pace ?? min(max(retryAfter / 4, .milliseconds(1)), .seconds(1))
-    self.pace = pace
-    interval = Nanoseconds(pace)
+    interval = Nanoseconds(pace ?? min(max(retryAfter / 4, .milliseconds(1)), .seconds(1)))
     self.ahead = ahead
   }
 
   var place: RedisEvents.Place? { newest }
+
+  var pace: Duration? { .nanoseconds(interval) }
 
   var isMember: Bool { isConnected && !hasLeft }
 
