@@ -3,8 +3,9 @@ public import Testing
 /// A trait of tests with exit tests, of which one runs at a time.
 ///
 /// A process of an exit test can inherit the pipe of another one that is started at the same time. The test runner reads
-/// that pipe to its end, and blocks a thread of the pool until both processes have ended. If the process that has
-/// inherited it needs this process, for example its origin or a signal, no thread may be left for that.
+/// that pipe to its end, and blocks its thread until both processes have ended. If the process that has inherited it
+/// needs this process, for example its origin or a signal, no thread of the pool may be left for that: the case has threads
+/// of its own (see ``TestThreads``).
 public struct StartsProcess: TestTrait, TestScoping {
   private static let processes = Turns(1)
 
@@ -21,7 +22,7 @@ public struct StartsProcess: TestTrait, TestScoping {
   ) async throws {
     await Self.processes.take()
     defer { Self.processes.giveBack() }
-    try await function()
+    try await withTaskExecutorPreference(TestThreads.shared) { try await function() }
   }
 }
 

@@ -156,7 +156,7 @@ final class RedisCacher<Value: Codable & Sendable>: SharedCacher {
     switch finding {
     case .entry(let entry):
       return self.entry(entry).map {
-        .entry($0, age: entry.age, entry.version)
+        .entry($0, age: entry.longestAge, entry.version)
       }
     case .nothing(let previous):
       return .missing(previous: previous.flatMap { entry($0) })
@@ -175,7 +175,7 @@ final class RedisCacher<Value: Codable & Sendable>: SharedCacher {
     let now = Duration.seconds(Date().timeIntervalSince1970)
     var found = CacheEntry(
       value: payload.value,
-      storedAt: now - entry.age,
+      storedAt: now - entry.longestAge,
       validator: payload.terms.validator,
       directives: payload.terms.directives
     )

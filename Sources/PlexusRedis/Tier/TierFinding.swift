@@ -6,6 +6,9 @@ struct TierEntry: Hashable, Sendable {
   /// The time since it was stored, by the engine's clock.
   let age: Duration
   let payload: [UInt8]
+
+  /// The longest time since it was stored: the age is a difference of whole milliseconds.
+  var longestAge: Duration { age + .milliseconds(1) }
 }
 
 /// The result of a lookup of one key, before its payloads are decoded.

@@ -242,7 +242,11 @@ class HubBase: @unchecked Sendable {
     let (owned, direct) = state.withLock { state in
       (state.handlers?.owned ?? [], state.handlers?.direct ?? [])
     }
-    for handler in owned where handler.isOrphaned?() == true { handler.cancel() }
+    for handler in owned where handler.isOrphaned?() == true {
+      handler.cancel()
+      // Another thread can have cancelled it, and be about to remove it.
+      remove(handler)
+    }
     // A derived source unsubscribes from this one with the last of its own handlers.
     for queue in direct { queue.direct?.removeOrphans() }
   }

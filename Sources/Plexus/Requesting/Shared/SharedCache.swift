@@ -37,7 +37,7 @@ public enum SharedCache: Sendable {
 
   /// The result of a lookup of one key in a ``SharedCacher``.
   public enum Finding<Value: Sendable>: Sendable {
-    /// An entry that satisfies the wish, its age by the engine's clock, and its version.
+    /// An entry that satisfies the wish, its age by the engine's clock, rounded up, and its version.
     case entry(CacheEntry<Value>, age: Duration, Version)
     /// The lease of the key, whose holder has to fill or release it, and the entry that does not satisfy the wish.
     case granted(Lease, previous: CacheEntry<Value>?)

@@ -16,6 +16,8 @@ struct SharedFetching<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     var rest = SharedFetching.lookLimit
     /// The time at which the lease that it waits for ends.
     var waitsUntil = Nanoseconds.max
+    /// The time at which the last look began.
+    var lookStart = Nanoseconds.min
   }
 
   /// A flight that fetches under a lease.
@@ -177,7 +179,11 @@ extension SharedFetching {
   private func look(for items: [Item], _ round: inout Round) async {
     var looking = items
     while !looking.isEmpty {
-      for item in looking { item.watch.begin() }
+      let start = cache.time.now()
+      for index in looking.indices {
+        looking[index].watch.begin()
+        looking[index].lookStart = start
+      }
       let findings = await look(
         for: Dictionary(uniqueKeysWithValues: looking.map { ($0.name, $0.wish) })
       )
@@ -362,8 +368,9 @@ extension SharedFetching {
       return .looksAgain(newerThan: known)
     }
     let copy = cache.restored(entry, age: age)
+    let earliest = earliestStore(of: copy, for: item)
     let isBehind = shared.withDebts { debts in
-      let isBehind = item.wish.newerThan == nil && debts.isBehind(name, storedAt: copy.storedAt)
+      let isBehind = item.wish.newerThan == nil && debts.isBehind(name, storedAt: earliest)
       if !isBehind { debts.catchUp(name) }
       return isBehind
     }
@@ -400,8 +407,18 @@ extension SharedFetching {
     copy.isOutdated = true
     item.flight.attempt.copyStart = storage.fetchStart(since: entry.unchangedSince ?? 0)
     item.flight.attempt.copyStart.isContested = true
-    let isBehind = shared.withDebts { $0.isBehind(item.name, storedAt: copy.storedAt) }
-    return isBehind ? nil : copy
+    return isBehind(copy, for: item) ? nil : copy
+  }
+
+  /// Returns whether an entry can be older than a value that callers were given.
+  private func isBehind(_ copy: ValueOutcome<Value>, for item: Item) -> Bool {
+    let earliest = earliestStore(of: copy, for: item)
+    return shared.withDebts { $0.isBehind(item.name, storedAt: earliest) }
+  }
+
+  /// Returns the earliest time at which an entry can have been stored: it had its age at some time during the look.
+  private func earliestStore(of copy: ValueOutcome<Value>, for item: Item) -> Nanoseconds {
+    copy.storedAt.subtractingSaturating(cache.time.now().subtractingSaturating(item.lookStart))
   }
 
   /// Makes the entry of the tier the fallback of a flight: the value in memory is none unless the tier confirms it.
@@ -430,6 +447,7 @@ extension SharedFetching {
   /// keys.
   private func lookForFallbacks(of items: [Item]) async {
     var wishes: [String: SharedCache.Wish] = [:]
+    let start = cache.time.now()
     for item in items {
       var wish = newWish(of: item.flight)
       wish.takesLease = false
@@ -437,7 +455,8 @@ extension SharedFetching {
       item.watch.begin()
     }
     let findings = await look(for: wishes)
-    for item in items {
+    for var item in items {
+      item.lookStart = start
       let copy: ValueOutcome<Value>?
       switch findings[item.name] {
       case .entry(let entry, let age, let version):
@@ -466,6 +485,6 @@ extension SharedFetching {
     let copy = cache.restored(entry, age: age)
     copy.isOutdated = verdict == .outdated
     flight.attempt.copyStart = storage.fetchStart(since: version.token)
-    return shared.withDebts { $0.isBehind(name, storedAt: copy.storedAt) } ? nil : copy
+    return isBehind(copy, for: item) ? nil : copy
   }
 }
