@@ -1,4 +1,3 @@
-import Dispatch
 import TestSupport
 import Testing
 
@@ -11,6 +10,8 @@ import Testing
 
 /// Runs the tests of a suite on a thread that nothing else uses.
 struct OnThreadOfItsOwn: SuiteTrait, TestTrait, TestScoping {
+  private static let thread = TestThreads(1)
+
   var isRecursive: Bool { true }
 
   func provideScope(
@@ -18,7 +19,7 @@ struct OnThreadOfItsOwn: SuiteTrait, TestTrait, TestScoping {
     testCase: Test.Case?,
     performing function: @concurrent @Sendable () async throws -> Void
   ) async throws {
-    try await withTaskExecutorPreference(SerialTaskExecutor.shared) {
+    try await withTaskExecutorPreference(Self.thread) {
       if testCase == nil {
         try await function()
       } else {
@@ -31,15 +32,4 @@ struct OnThreadOfItsOwn: SuiteTrait, TestTrait, TestScoping {
 extension Trait where Self == OnThreadOfItsOwn {
   /// Runs the tests of a suite on a thread that nothing else uses.
   static var onThreadOfItsOwn: OnThreadOfItsOwn { OnThreadOfItsOwn() }
-}
-
-private final class SerialTaskExecutor: TaskExecutor {
-  static let shared = SerialTaskExecutor()
-
-  private let queue = DispatchQueue(label: "Every order of jobs")
-
-  func enqueue(_ job: consuming ExecutorJob) {
-    let job = UnownedJob(job)
-    queue.async { job.runSynchronously(on: self.asUnownedTaskExecutor()) }
-  }
 }

@@ -98,11 +98,18 @@ struct `A media loader whose folder others change` {
     let gate = Gate()
     let seen = Guarded<[String]?>(nil)
     let names = { @Sendable [folder] () -> [String] in
-      let all = FileManager.default.enumerator(
-        at: isTemporary ? FileManager.default.temporaryDirectory : folder.url,
-        includingPropertiesForKeys: nil
-      )
-      return (all?.allObjects as? [URL] ?? []).map(\.path).filter { $0.hasSuffix(".part") }
+      let manager = FileManager.default
+      let temporary = manager.temporaryDirectory
+      let spare = (try? manager.contentsOfDirectory(atPath: temporary.path)) ?? []
+      // The whole directory can have as many files as a build, which would block the thread for seconds.
+      let folders =
+        isTemporary
+        ? spare.filter { $0.hasPrefix("plexus-media-") }.map { temporary.appending(path: $0) }
+        : [folder.url]
+      let all = folders.flatMap { folder in
+        manager.enumerator(at: folder, includingPropertiesForKeys: nil)?.allObjects as? [URL] ?? []
+      }
+      return all.map(\.path).filter { $0.hasSuffix(".part") }
     }
     let root = folder.url
     if isTemporary {
@@ -120,8 +127,7 @@ struct `A media loader whose folder others change` {
         try await gate.wait()
         try? receiver.take(request, headers: ["ETag": "\"v1\""], text)
       }
-      let left = names().filter { isTemporary ? $0.contains("plexus-media-") : true }
-      let readable = left.filter {
+      let readable = names().filter {
         (try? String(contentsOfFile: $0, encoding: .utf8))?.contains("secret") == true
       }
       seen.withLock { $0 = ($0 ?? []) + readable }

@@ -5,8 +5,8 @@ public import Testing
 ///
 /// The test runner starts all tests at once. Nearly two thousand tests on two threads starve each other:
 /// requests to servers time out, and the process runs out of descriptors. A test waits for its turn before its cases
-/// start, and its cases wait only for the cases of the few tests that run. Tests that hang end the process (see
-/// ``HangWatch``).
+/// start, and its cases wait only for the cases of the few tests that run. Tests of models and states have threads of
+/// their own (see ``TestThreads``). Tests that hang end the process (see ``HangWatch``).
 public struct FewAtOnce: SuiteTrait, TestTrait, TestScoping {
   private enum Scope { case none, test, testCase }
 
@@ -40,7 +40,10 @@ public struct FewAtOnce: SuiteTrait, TestTrait, TestScoping {
       if scope == .test {
         try await function()
       } else {
-        try await HangWatch.observe(test, function)
+        let threads = TestThreads.areNeeded(by: test) ? TestThreads.shared : nil
+        try await HangWatch.observe(test) {
+          try await withTaskExecutorPreference(threads) { try await function() }
+        }
       }
     }
   }
