@@ -67,6 +67,7 @@ let package = Package(
       dependencies: [
         "Plexus", "PlexusSupport", .target(name: "COpenSSL", condition: .when(traits: ["TLS"])),
       ],
+      resources: [.embedInCode("Lua")],
       swiftSettings: librarySettings
     ),
     .target(name: "LoopbackOrigin", swiftSettings: librarySettings),

@@ -10,36 +10,7 @@ extension TierScripts {
   /// the name of the run that begins.
   ///
   /// Returns whether this was done: another process can have noted the run since the name of the last one was read.
-  static let restart = RedisScript(
-    "notes of a restart",
-    common + """
-      free(KEYS[4])
-      current(ARGV[2], ARGV[3], ARGV[1])
-      if (string.match(schemas, '^%d+/([^: ]*)') or '') ~= ARGV[5] then return 0 end
-      local ranges = string.match(schemas, '^%d+[^: ]*(%S*)')
-      if ARGV[4] ~= '0' then
-        local from, last = string.match(ranges, '^:(%d+)%-(%d+)')
-        if latest == tonumber(last) then
-          -- Without a token since the last restart, the data goes on from the same place.
-          ranges = string.gsub(ranges, '^:%d+%-%d+', '')
-        else
-          from = string.format('%.0f', latest)
-        end
-        latest = math.min(latest - latest % block + ARGV[4] * block, math.ceil((latest + largest) / 2))
-        local rangeCount, old = 1, ranges
-        ranges = string.format(':%s-%.0f', from, latest)
-        for range in string.gmatch(old, ':%d+%-%d+') do
-          rangeCount = rangeCount + 1
-          if rangeCount <= 16 then ranges = ranges .. range end
-        end
-        if rangeCount > 16 then ranges = string.gsub(ranges, ':%d+(%-%d+)$', ':0%1') end
-        redis.call('SET', KEYS[2], string.format('%.0f', latest))
-      end
-      schemas = string.gsub(schemas, '^(%d+)%S*', '%1/' .. ARGV[1] .. ranges)
-      redis.call('SET', KEYS[3], schemas)
-      return 1
-      """
-  )
+  static let restart = RedisScript("notes of a restart", common, PackageResources.restart_lua)
 
   // MARK: - Nodes
 
@@ -48,16 +19,7 @@ extension TierScripts {
   /// ARGV: nonce, known epoch and token.
   ///
   /// Every node ends the trust in its copies, which stay valid.
-  static let fence = RedisScript(
-    "clears",
-    common + """
-      free(KEYS[4])
-      local epoch = current(ARGV[2], ARGV[3], ARGV[1])
-      local token = nextToken()
-      publish(KEYS[5], token)
-      return {epoch, token}
-      """
-  )
+  static let fence = RedisScript("clears", common, PackageResources.fence_lua)
 
   /// KEYS: epoch, tokens, schemas, acknowledgements, nodes, fence.
   ///
@@ -65,26 +27,7 @@ extension TierScripts {
   ///
   /// Returns the epoch, the fence, the name of the last loss of registrations, the longest trust of a node, and the last
   /// token: a node that hears of a removal knows of it afterwards.
-  static let beat = RedisScript(
-    "heartbeats",
-    common + """
-      free(KEYS[4])
-      local epoch = current(ARGV[2], ARGV[3], ARGV[1])
-      local longest = number(string.match(schemas, '^%d+'), 1e15)
-      local loss = lastLoss(KEYS[5], KEYS[4], KEYS[6], longest == 0, ARGV[1])
-      if longest < tonumber(ARGV[5]) then
-        longest = ARGV[5]
-        redis.call('SET', KEYS[3], (string.gsub(schemas, '^%d+', longest)))
-      end
-      local fence = lastFence(KEYS[6])
-      -- At the end: a change of these keys ends their tracking, which nodes need only while they wait for others.
-      redis.call('ZADD', KEYS[5], ARGV[5], ARGV[4])
-      redis.call('HSET', KEYS[4], ARGV[4], ARGV[1] .. ' ' .. ARGV[6])
-      -- The last number that was skipped is no token: the next restart can skip it as well.
-      local from, last = string.match(schemas, '^[^: ]*:(%d+)%-(%d+)')
-      return {epoch, fence, loss, longest, latest == tonumber(last) and from or latest}
-      """
-  )
+  static let beat = RedisScript("heartbeats", common, PackageResources.beat_lua)
 
   /// KEYS: acknowledgements, nodes, fence.
   ///
@@ -93,29 +36,7 @@ extension TierScripts {
   /// A fence that was lost is set again. Returns the name of the last loss of registrations, then for each node that has not
   /// acknowledged the epoch and the fence its name, ms of its trust, and the nonce of its last heartbeat. No time of the
   /// engine is involved: its clock can be set.
-  static let laggards = RedisScript(
-    "clears",
-    common + """
-      free(KEYS[1])
-      local report = {lastLoss(KEYS[2], KEYS[1], KEYS[3], false, ARGV[1])}
-      if lastFence(KEYS[3]) < tonumber(ARGV[3]) then publish(KEYS[3], ARGV[3]) end
-      local nodes = run('ZRANGEBYSCORE', KEYS[2], 0, '+inf', 'WITHSCORES')
-      local beats, fields = {}, run('HGETALL', KEYS[1])
-      for index = 1, #fields, 2 do beats[fields[index]] = fields[index + 1] end
-      for index = 1, #nodes, 2 do
-        local beat = beats[nodes[index]] or ''
-        local epoch, fence = string.match(beat, ' ([^ ]+) (%d+)$')
-        local hasPassed = epoch
-          and (count(epoch) > count(ARGV[2]) or epoch == ARGV[2] and tonumber(fence) >= tonumber(ARGV[3]))
-        if not hasPassed then
-          report[#report + 1] = nodes[index]
-          report[#report + 1] = number(nodes[index + 1], 1e15) or 0
-          report[#report + 1] = string.match(beat, '^%S*')
-        end
-      end
-      return report
-      """
-  )
+  static let laggards = RedisScript("clears", common, PackageResources.laggards_lua)
 
   /// KEYS: acknowledgements, nodes.
   ///
@@ -123,33 +44,10 @@ extension TierScripts {
   ///
   /// Removes the registrations of nodes without a later heartbeat. The node without a name is the last loss of
   /// registrations.
-  static let forget = RedisScript(
-    "the end of registrations",
-    common + """
-      for index = 1, #ARGV, 2 do
-        local node, beat = ARGV[index], ARGV[index + 1]
-        if string.match(run('HGET', KEYS[1], node) or '', '^%S*') == beat then
-          if node == '' then
-            run('HSET', KEYS[1], '', '0')
-          else
-            run('ZREM', KEYS[2], node)
-            run('HDEL', KEYS[1], node)
-          end
-        end
-      end
-      return 1
-      """
-  )
+  static let forget = RedisScript("the end of registrations", common, PackageResources.forget_lua)
 
   /// KEYS: acknowledgements, nodes.
   ///
   /// ARGV: node.
-  static let leave = RedisScript(
-    "the end of registrations",
-    common + """
-      run('ZREM', KEYS[2], ARGV[1])
-      run('HDEL', KEYS[1], ARGV[1])
-      return 1
-      """
-  )
+  static let leave = RedisScript("the end of registrations", common, PackageResources.leave_lua)
 }
