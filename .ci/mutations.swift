@@ -16,11 +16,14 @@ struct Entry {
   var replacement: [Substring] = []
 
   var module: String { String(file.split(separator: "/").dropFirst().first ?? "") }
+  var isInLua: Bool { file.hasSuffix(".lua") }
 
   /// What stands in place of the text in the copy.
   var plant: String {
     let text = text.joined(separator: "\n")
     let replacement = replacement.joined(separator: "\n")
+    // A program chooses one of them when it reads the text.
+    if isInLua { return "\u{1}\(number)\u{2}\(replacement)\u{2}\(text)\u{1}" }
     if replacement.isEmpty { return "if !planted(\(number)) { \(text) }" }
     guard replacement.contains("planted") else {
       return "(planted(\(number)) ? (\(replacement)) : (\(text)))"
@@ -95,6 +98,22 @@ let helper = """
 
   """
 
+/// What reads the texts in Lua of a module, of which there is one in its sources; in the copy it chooses.
+let reader = "String(decoding: file, as: UTF8.self)"
+let luaHelper = """
+
+  func planted(in text: String) -> String {
+    let parts = text.split(separator: "\\u{1}", omittingEmptySubsequences: false)
+    return parts.enumerated().map { index, part in
+      guard index % 2 == 1 else { return part }
+      let plant = part.split(separator: "\\u{2}", omittingEmptySubsequences: false)
+      return planted(Int(plant[0]) ?? 0) ? plant[1] : plant[2]
+    }
+    .joined()
+  }
+
+  """
+
 func output(of arguments: [String]) throws -> String {
   let process = Process()
   let pipe = Pipe()
@@ -136,6 +155,18 @@ for entry in all {
   }
   let path = "Sources/\(entry.module)/PlantedBug.swift"
   contents[path] = Data(helper.utf8)
+}
+for module in Set(all.lazy.filter(\.isInLua).map(\.module)) {
+  let readers = contents.compactMap { path, data in
+    let source = path.hasPrefix("Sources/\(module)/") ? String(decoding: data, as: UTF8.self) : ""
+    return source.contains(reader) ? (path, source) : nil
+  }
+  guard readers.count == 1, let (path, source) = readers.first else {
+    problems.append("\(readers.count) files of \(module) have \(reader), which reads texts in Lua")
+    continue
+  }
+  contents[path] = Data(source.replacingOccurrences(of: reader, with: "planted(in: \(reader))").utf8)
+  contents["Sources/\(module)/PlantedBug.swift"]?.append(contentsOf: luaHelper.utf8)
 }
 guard problems.isEmpty else {
   print(problems.joined(separator: "\n"))
