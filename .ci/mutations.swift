@@ -37,7 +37,8 @@ var problems: [String] = []
 func entries(in path: String) throws -> [Entry] {
   var entries: [Entry] = []
   let content = try String(contentsOfFile: path, encoding: .utf8)
-  for (index, line) in content.split(separator: "\n", omittingEmptySubsequences: false).enumerated() {
+  for (index, line) in content.split(separator: "\n", omittingEmptySubsequences: false).enumerated()
+  {
     let words = line.split(separator: " ")
     let rest = words.dropFirst().joined(separator: " ")
     let last = entries.count - 1
@@ -48,7 +49,8 @@ func entries(in path: String) throws -> [Entry] {
     case "bug:" where last >= 0: entries[last].bug = rest
     case "tests:" where last >= 0: entries[last].tests = rest
     case _ where line.hasPrefix("-") && last >= 0: entries[last].text.append(line.dropFirst())
-    case _ where line.hasPrefix("+") && last >= 0: entries[last].replacement.append(line.dropFirst())
+    case _ where line.hasPrefix("+") && last >= 0:
+      entries[last].replacement.append(line.dropFirst())
     case _ where line.hasPrefix("#"): break
     default: problems.append("\(path):\(index + 1): not a line of an entry: \(line)")
     }
@@ -66,14 +68,19 @@ func planted(_ source: String, _ entries: [Entry]) -> String {
     let text = entry.text.joined(separator: "\n")
     let count = text.isEmpty ? 0 : source.components(separatedBy: text).count - 1
     guard count == 1, let range = source.range(of: text) else {
-      problems.append("entry \(entry.number) is out of date: its text occurs \(count) times in \(entry.file)")
+      problems.append(
+        "entry \(entry.number) is out of date: its text occurs \(count) times in \(entry.file)"
+      )
       continue
     }
     places.append((range, entry))
   }
   places.sort { $0.range.lowerBound < $1.range.lowerBound }
-  for (one, next) in zip(places, places.dropFirst()) where next.range.lowerBound < one.range.upperBound {
-    problems.append("entries \(one.entry.number) and \(next.entry.number) overlap in \(one.entry.file)")
+  for (one, next) in zip(places, places.dropFirst())
+  where next.range.lowerBound < one.range.upperBound {
+    problems.append(
+      "entries \(one.entry.number) and \(next.entry.number) overlap in \(one.entry.file)"
+    )
   }
   guard problems.isEmpty else { return source }
   var result = source
@@ -137,20 +144,30 @@ for number in only.sorted() where !all.contains(where: { $0.number == number }) 
 let entriesByFile = Dictionary(grouping: all, by: \.file)
 // The benchmarks and the examples are packages of their own.
 let tracked = try output(of: [
-  "git", "ls-files", "-z", "Package.swift", "Sources", "Tests", ":!Tests/Benchmarks", ":!Tests/Examples",
+  "git", "ls-files", "-z", "Package.swift", "Sources", "Tests", ":!Tests/Benchmarks",
+  ":!Tests/Examples",
 ])
-  .split(separator: "\0").map(String.init)
-  .filter { FileManager.default.fileExists(atPath: $0) }
+.split(separator: "\0").map(String.init)
+.filter { FileManager.default.fileExists(atPath: $0) }
 var contents: [String: Data] = [:]
 for path in tracked {
   let data = try Data(contentsOf: URL(filePath: path))
-  contents[path] = entriesByFile[path].map { Data(planted(String(decoding: data, as: UTF8.self), $0).utf8) } ?? data
+  contents[path] =
+    entriesByFile[path].map { Data(planted(String(decoding: data, as: UTF8.self), $0).utf8) }
+    ?? data
 }
-let testFiles = tracked.filter { $0.hasPrefix("Tests/") }.compactMap { $0.split(separator: "/").last }
+let testFiles = tracked.filter { $0.hasPrefix("Tests/") }.compactMap {
+  $0.split(separator: "/").last
+}
 for entry in all {
-  if contents[entry.file] == nil { problems.append("entry \(entry.number) is out of date: there is no \(entry.file)") }
-  if entry.bug.isEmpty || entry.tests.isEmpty { problems.append("entry \(entry.number) has no bug, or no tests") }
-  for name in entry.tests.split(separator: " ") where !testFiles.contains(where: { $0.contains(name) }) {
+  if contents[entry.file] == nil {
+    problems.append("entry \(entry.number) is out of date: there is no \(entry.file)")
+  }
+  if entry.bug.isEmpty || entry.tests.isEmpty {
+    problems.append("entry \(entry.number) has no bug, or no tests")
+  }
+  for name in entry.tests.split(separator: " ")
+  where !testFiles.contains(where: { $0.contains(name) }) {
     problems.append("entry \(entry.number) is out of date: no test file has \(name) in its name")
   }
   let path = "Sources/\(entry.module)/PlantedBug.swift"
@@ -165,7 +182,9 @@ for module in Set(all.lazy.filter(\.isInLua).map(\.module)) {
     problems.append("\(readers.count) files of \(module) have \(reader), which reads texts in Lua")
     continue
   }
-  contents[path] = Data(source.replacingOccurrences(of: reader, with: "planted(in: \(reader))").utf8)
+  contents[path] = Data(
+    source.replacingOccurrences(of: reader, with: "planted(in: \(reader))").utf8
+  )
   contents["Sources/\(module)/PlantedBug.swift"]?.append(contentsOf: luaHelper.utf8)
 }
 guard problems.isEmpty else {
@@ -183,17 +202,27 @@ guard isEmpty || FileManager.default.fileExists(atPath: list.path) else {
   print("\(folder.path) is neither empty nor a copy with planted bugs: choose another folder")
   exit(1)
 }
-var former = Set((try? String(contentsOf: list, encoding: .utf8))?.split(separator: "\n").map(String.init) ?? [])
-try contents.keys.sorted().joined(separator: "\n").write(to: list, atomically: true, encoding: .utf8)
+var former = Set(
+  (try? String(contentsOf: list, encoding: .utf8))?.split(separator: "\n").map(String.init) ?? []
+)
+try contents.keys.sorted().joined(separator: "\n").write(
+  to: list,
+  atomically: true,
+  encoding: .utf8
+)
 for (path, data) in contents {
   let file = folder.appending(path: path)
   former.remove(path)
   if (try? Data(contentsOf: file)) == data { continue }
-  try FileManager.default.createDirectory(at: file.deletingLastPathComponent(), withIntermediateDirectories: true)
+  try FileManager.default.createDirectory(
+    at: file.deletingLastPathComponent(),
+    withIntermediateDirectories: true
+  )
   try data.write(to: file)
 }
 for path in former { try? FileManager.default.removeItem(at: folder.appending(path: path)) }
 
-for entry in all.sorted(by: { $0.number < $1.number }) where only.isEmpty || only.contains(entry.number) {
+for entry in all.sorted(by: { $0.number < $1.number })
+where only.isEmpty || only.contains(entry.number) {
   print(entry.number, entry.file, entry.bug, entry.tests, separator: "\t")
 }

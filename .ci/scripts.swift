@@ -23,4 +23,3 @@ func write(_ script: RedisScript, _ name: String) throws {
   let file = URL(filePath: CommandLine.arguments[1]).appending(path: "\(name).lua")
   try script.source.write(to: file, atomically: true, encoding: .utf8)
 }
-

@@ -74,6 +74,8 @@ public enum RedisAddress : Sendable, Hashable {
     case unix(path: String)
 
     case sentinel(name: String, [PlexusRedis.RedisAddress])
+
+    case cluster([PlexusRedis.RedisAddress])
 }
 
 extension RedisAddress : CustomStringConvertible {

@@ -14,8 +14,12 @@ struct NodeSettings {
     )
   }
 
-  /// The address of the server: the path of its socket, or the port of a sentinel.
+  /// The address of the server: the path of its socket, the port of a sentinel, or the ports of a cluster.
   var address: RedisAddress {
+    if let ports = values["cluster"] {
+      let ports = ports.split(separator: ",").compactMap { UInt16($0) }
+      return .cluster(ports.map { .tcp(host: "127.0.0.1", port: $0) })
+    }
     guard let port = values["sentinel"].flatMap({ UInt16($0) }) else {
       return .unix(path: values["socket"] ?? "")
     }

@@ -99,6 +99,9 @@ extension ConnectionLoop {
   /// Records an error reply, after which the connection may have to end.
   private func note(_ error: RedisError, of purpose: String, needing commands: [String]) {
     guard let kind = error.kind else { return }
+    // Such a command is sent elsewhere, or again.
+    let isRedirection = settings.peer == .clusterMaster && error.isRedirection
+    guard !isRedirection else { return }
     state.withLock { state in
       state.traffic.fail(kind)
       if error.endsConnection {

@@ -109,6 +109,9 @@ final class ConnectionLoop: Sendable {
     _ = try LoopThread { [self] in run() }
   }
 
+  /// The address of the server that is connected.
+  var peer: RedisAddress? { state.withLock { $0.peer } }
+
   /// The commands without a reply, and the bytes that wait to be sent.
   var load: (commands: Int, bytes: Int) {
     state.withLock { ($0.pipeline.count, $0.pipeline.outboxBytes) }
@@ -289,31 +292,14 @@ extension ConnectionLoop {
         let reason = "the server has not answered for twice the command timeout"
         return End(error: .lost(reason: reason), hasAnswered: hasAnswered, isHang: true)
       }
-      readiness.removeAll()
-      readiness.watch(socket.descriptor, for: isPostponed ? [.readable, .writable] : .readable)
-      readiness.watch(wake.readEnd, for: .readable)
-      readiness.wait(milliseconds: milliseconds(until: [next, end], idleSince: lastActivity, now))
-      if readiness[1].contains(.readable) {
-        wake.rest()
-        reportRefusal()
-      }
-      if readiness[0].contains(.writable), let turn = state.withLock({ $0.pipeline.resume() }) {
-        write(turn, to: socket)
-      }
-      expire()
-      let flags = readiness[0]
-      guard flags.contains(.readable) || flags.contains(.gone) else { continue }
+      let milliseconds = milliseconds(until: [next, end], idleSince: lastActivity, now)
+      guard wait(milliseconds, for: socket, &readiness, isPostponed: isPostponed) else { continue }
       switch socket.read(into: &buffer) {
       case .bytes(let count):
-        let time = Nanoseconds.now
-        lastActivity = time
-        state.withLock { state in
-          state.lastActivity = time
-          state.traffic.bytesIn += count
-        }
-        parser.append(buffer[..<count])
+        lastActivity = .now
         do throws(RESPError) {
-          hasAnswered = try receive(from: &parser, at: time) || hasAnswered
+          let isReply = try receive(buffer[..<count], by: &parser, at: lastActivity)
+          hasAnswered = isReply || hasAnswered
         } catch {
           // Such a server is asked less and less often, although it has answered.
           return End(error: .lost(reason: error.description))
@@ -334,6 +320,30 @@ extension ConnectionLoop {
     }
   }
 
+  /// Waits for the socket, writes what waits to be sent, and fails the callers that have waited too long.
+  ///
+  /// - Returns: Whether there is something to read.
+  private func wait(
+    _ milliseconds: Int32,
+    for socket: RedisSocket,
+    _ readiness: inout Readiness,
+    isPostponed: Bool
+  ) -> Bool {
+    readiness.removeAll()
+    readiness.watch(socket.descriptor, for: isPostponed ? [.readable, .writable] : .readable)
+    readiness.watch(wake.readEnd, for: .readable)
+    readiness.wait(milliseconds: milliseconds)
+    if readiness[1].contains(.readable) {
+      wake.rest()
+      reportRefusal()
+    }
+    if readiness[0].contains(.writable), let turn = state.withLock({ $0.pipeline.resume() }) {
+      write(turn, to: socket)
+    }
+    expire()
+    return readiness[0].contains(.readable) || readiness[0].contains(.gone)
+  }
+
   /// Returns how long to wait for the socket.
   private func milliseconds(
     until deadlines: [Nanoseconds?],
@@ -350,9 +360,15 @@ extension ConnectionLoop {
   ///
   /// - Returns: Whether a reply was among them.
   private func receive(
-    from parser: inout RESPParser,
+    _ bytes: ArraySlice<UInt8>,
+    by parser: inout RESPParser,
     at now: Nanoseconds
   ) throws(RESPError) -> Bool {
+    state.withLock { state in
+      state.lastActivity = now
+      state.traffic.bytesIn += bytes.count
+    }
+    parser.append(bytes)
     var replies: [RESPValue] = []
     var hasReplies = false
     while true {

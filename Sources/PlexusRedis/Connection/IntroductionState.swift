@@ -1,10 +1,23 @@
 /// The commands that a connection begins with, and the replies that make it usable.
 ///
-/// A connection is used only with a standalone master, or with a sentinel if it asks for the address of a master.
+/// A connection is used only with the server that is expected: a standalone master, a master of a cluster, a sentinel that
+/// says where a master is, or any server of a cluster that says which master has which slots.
 struct IntroductionState: Sendable {
   /// The server that a connection is for.
   enum Peer: Sendable, Hashable {
-    case master, sentinel
+    case master, sentinel, clusterMaster, clusterNode
+
+    /// The mode of the server.
+    fileprivate var mode: String {
+      switch self {
+      case .master: "standalone"
+      case .sentinel: "sentinel"
+      case .clusterMaster, .clusterNode: "cluster"
+      }
+    }
+
+    /// Whether it has to be a master.
+    fileprivate var isMaster: Bool { self == .master || self == .clusterMaster }
   }
 
   private let peer: Peer
@@ -104,11 +117,11 @@ struct IntroductionState: Sendable {
     }
     guard field("proto")?.integer == 3 else { return nonsense("HELLO", at: address) }
     let mode = String((field("mode")?.text ?? "unknown").prefix(20))
-    guard mode == (peer == .master ? "standalone" : "sentinel") else {
+    guard mode == peer.mode else {
       return .unsupported(address: address, mode: mode)
     }
     let role = String((field("role")?.text ?? "unknown").prefix(20))
-    guard peer == .sentinel || role == "master" || role == "primary" else {
+    guard !peer.isMaster || role == "master" || role == "primary" else {
       return .notMaster(address: address, role: role)
     }
     return nil

@@ -26,10 +26,17 @@ public enum RedisAddress: Sendable, Hashable {
   /// the sentinel that has answered: with TLS, with the same authority and client certificate, if the address of the
   /// sentinel is one with TLS.
   case sentinel(name: String, [RedisAddress])
+  /// A cluster, some servers of which have these addresses: `.tcp` or `.tls`.
+  ///
+  /// One of them says which master has which slots, and later any server that it knows. Each space and each topic is in one
+  /// slot, and its commands follow the slot: to the master that has it, after a failover, and while it is moved. The masters
+  /// are reached at the addresses that the servers announce, in the same way as the server that has answered. The engine has
+  /// connections only to the masters of its spaces and topics.
+  case cluster([RedisAddress])
 }
 
 extension RedisAddress: CustomStringConvertible {
-  /// The host and port, the path, or the name of the master.
+  /// The host and port, the path, the name of the master, or the servers of the cluster.
   public var description: String {
     switch self {
     case .tcp(let host, let port), .tls(let host, let port, _, _, _):
@@ -37,6 +44,8 @@ extension RedisAddress: CustomStringConvertible {
     case .unix(let path): path
     case .sentinel(let name, let sentinels):
       "the master \(name) of \(sentinels.map(\.description).joined(separator: ", "))"
+    case .cluster(let servers):
+      "the cluster of \(servers.map(\.description).joined(separator: ", "))"
     }
   }
 
@@ -45,7 +54,15 @@ extension RedisAddress: CustomStringConvertible {
     switch self {
     case .tls: true
     case .tcp, .unix: false
-    case .sentinel(_, let sentinels): sentinels.contains(where: \.isEncrypted)
+    case .sentinel(_, let servers), .cluster(let servers): servers.contains(where: \.isEncrypted)
+    }
+  }
+
+  /// The host of a server over TCP; nothing for another address.
+  var host: String {
+    switch self {
+    case .tcp(let host, _), .tls(let host, _, _, _, _): host
+    case .unix, .sentinel, .cluster: ""
     }
   }
 
@@ -54,7 +71,7 @@ extension RedisAddress: CustomStringConvertible {
     switch self {
     case .tls(_, _, let ca, let certificate, let key):
       .tls(host: host, port: port, ca: ca, certificate: certificate, key: key)
-    case .tcp, .unix, .sentinel: .tcp(host: host, port: port)
+    case .tcp, .unix, .sentinel, .cluster: .tcp(host: host, port: port)
     }
   }
 }

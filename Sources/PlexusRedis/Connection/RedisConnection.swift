@@ -7,7 +7,7 @@ internal import PlexusSupport
 /// timeout; once an attempt to connect has failed, they fail at once until the server is back. They also fail at once as
 /// long as a command was not answered in time.
 ///
-/// Only a master is used. A server that is demoted, or that serves no keys for another reason, says so in a reply to any
+/// Only a master is used, unless another server is expected. A server that is demoted, or that serves no keys for another reason, says so in a reply to any
 /// command: the connection ends, and the address is resolved again.
 ///
 /// A thread of its own reads replies and pushes. Callers write to the socket themselves where they can. When the
@@ -18,9 +18,13 @@ final class RedisConnection: Sendable {
 
   /// The settings of a connection.
   struct Settings: Sendable {
-    let address: RedisAddress
+    var address: RedisAddress
     /// The sentinels that have the address of the master, if the address is one of sentinels.
     var sentinels: Sentinels?
+    /// The cluster, if the address is one of a cluster.
+    var cluster: Cluster?
+    /// Returns the servers that are tried in turn, for a connection to any server of a cluster.
+    var candidates: (@Sendable () -> [RedisAddress])?
     /// The server that is expected at the address.
     var peer = IntroductionState.Peer.master
     /// The source of the credentials, which is called for each connection.
@@ -104,6 +108,12 @@ final class RedisConnection: Sendable {
 
   /// The number of the database.
   var database: Int { loop.settings.database }
+
+  /// The address of the settings.
+  var address: RedisAddress { loop.settings.address }
+
+  /// The address of the server that is connected.
+  var peer: RedisAddress? { loop.peer }
 
   /// The spaces that were checked on the connection for a restart of the server.
   var checked: Locked<CheckedSpacesState> { loop.checked }

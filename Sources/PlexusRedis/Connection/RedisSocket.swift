@@ -166,8 +166,8 @@ extension RedisSocket {
           address: unsafe withUnsafeBytes(of: socketAddress) { unsafe Array($0) }
         )
       ]
-    case .sentinel:
-      throw NameLookup.Failure(reason: "the address of sentinels is not that of a server")
+    case .sentinel, .cluster:
+      throw NameLookup.Failure(reason: "the address is that of several servers")
     case .tcp(let host, let port), .tls(let host, let port, _, _, _):
       // A numeric address needs no lookup.
       if case .success(let targets) = systemLookup(host, port, flags: AI_NUMERICHOST) {

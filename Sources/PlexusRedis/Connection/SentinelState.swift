@@ -18,10 +18,14 @@ struct SentinelState: Sendable {
     guard !addresses.isEmpty else {
       throw .misconfigured(reason: "The address of the master \(name) needs at least one sentinel.")
     }
-    for case .sentinel in addresses {
-      throw .misconfigured(
-        reason: "The sentinels of the master \(name) need addresses of their own, such as .tcp."
-      )
+    for address in addresses {
+      switch address {
+      case .tcp, .tls, .unix: continue
+      case .sentinel, .cluster:
+        throw .misconfigured(
+          reason: "The sentinels of the master \(name) need addresses of their own, such as .tcp."
+        )
+      }
     }
     (self.name, self.addresses) = (name, addresses)
   }

@@ -55,7 +55,9 @@ struct ServerConnector {
   ) throws(RedisConnectionError) -> Connected {
     let deadline = Nanoseconds.now + Nanoseconds(settings.connectTimeout)
     var address = settings.address
-    if let sentinels = settings.sentinels {
+    if let servers = settings.candidates?(), !servers.isEmpty {
+      address = servers[failureCount % servers.count]
+    } else if let sentinels = settings.sentinels {
       if settings.peer == .sentinel {
         address = sentinels.addresses[failureCount % sentinels.addresses.count]
       } else {
@@ -66,6 +68,9 @@ struct ServerConnector {
       known == address || settings.sentinels?.addresses.contains(known) ?? false
     }
     let isSentinel = settings.peer == .sentinel
+    let limits: [IntroductionState.Peer: Int] = [
+      .sentinel: SentinelState.largestReply, .clusterNode: SlotsState.largestReply,
+    ]
     let known = try ask(
       isSentinel ? sentinelCredentials : credentials,
       settings.peerCredentials,
@@ -74,9 +79,7 @@ struct ServerConnector {
       isStopped
     )
     let socket = try open(address, until: deadline, isStopped)
-    var parser = RESPParser(
-      maximumSize: isSentinel ? SentinelState.largestReply : settings.maximumReplyBytes
-    )
+    var parser = RESPParser(maximumSize: limits[settings.peer] ?? settings.maximumReplyBytes)
     var introduction = IntroductionState(
       to: settings.peer,
       at: address,
@@ -84,7 +87,8 @@ struct ServerConnector {
       name: settings.name,
       database: isSentinel ? 0 : settings.database,
       setup: settings.setup,
-      checks: isSentinel ? nil : settings.checks?()
+      // In a cluster, a space is checked when it is first used on a connection: other masters have the keys of the others.
+      checks: settings.peer == .master ? settings.checks?() : nil
     )
     try introduce(&introduction, on: socket, address, &parser, deadline, isStopped)
     return Connected(
@@ -209,12 +213,7 @@ struct ServerConnector {
     _ deadline: Nanoseconds,
     _ isStopped: () -> Bool
   ) throws(RedisConnectionError) -> [RESPValue] {
-    func failure(_ reason: String) -> RedisConnectionError {
-      // A server refuses a certificate after the handshake.
-      reason.contains("certificate")
-        ? .untrusted(address: address, reason: reason)
-        : .unreachable(address: address, reason: reason)
-    }
+    func failure(_ reason: String) -> RedisConnectionError { Self.failure(reason, at: address) }
     let bytes = commands.flatMap(\.encoded)
     var replies: [RESPValue] = []
     var sent = 0
@@ -257,6 +256,13 @@ struct ServerConnector {
       )
       readiness.wait(milliseconds: Int32(min(remaining / 1_000_000 + 1, 50)))
     }
+  }
+
+  private static func failure(_ reason: String, at address: RedisAddress) -> RedisConnectionError {
+    // A server refuses a certificate after the handshake.
+    reason.contains("certificate")
+      ? .untrusted(address: address, reason: reason)
+      : .unreachable(address: address, reason: reason)
   }
 
   /// Returns the replies that have arrived, and whether a message says that all keys have changed.

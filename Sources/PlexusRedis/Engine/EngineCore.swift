@@ -3,51 +3,31 @@ internal import PlexusSupport
 
 /// The connection of an engine, its spaces, and its heartbeat.
 final class EngineCore: Sendable {
-  /// Passes the events of the connection to the engine, which it does not keep alive.
-  private final class Router: Sendable {
-    private struct Target: Sendable {
-      weak var core: EngineCore?
-      /// The events from before there was an engine; `nil` from then on.
-      var early: [(event: RedisConnection.Event, connection: Int)]? = []
-    }
+  /// The kinds of connections, whose numbers the health has apart.
+  enum Kind: Int, CaseIterable, Sendable {
+    /// That of the announcements, which counts while it is not there.
+    case caches
+    case clears, values
 
-    private let target = Locked(Target())
-
-    /// Passes on the events so far, and later ones as they arrive.
-    func connect(to core: EngineCore) {
-      target.withLock { $0.core = core }
-      while true {
-        let events = target.withLock { target in
-          let events = target.early ?? []
-          target.early = events.isEmpty ? nil : []
-          return events
-        }
-        guard !events.isEmpty else { return }
-        for (event, connection) in events { core.receive(event, on: connection) }
-      }
-    }
-
-    /// The checks of the spaces for a new connection.
-    var checks: [RestartCheckState] { target.withLock { $0.core }?.checks ?? [] }
-
-    func receive(_ event: RedisConnection.Event, on connection: Int) {
-      let core = target.withLock { target in
-        target.early?.append((event, connection))
-        return target.early == nil ? target.core : nil
-      }
-      core?.receive(event, on: connection)
-    }
+    /// Returns a number that no connection of another kind has.
+    func number(_ number: Int) -> Int { number * Self.allCases.count + rawValue }
   }
 
-  private struct State: Sendable {
+  /// The engine for a closure that exists before it, and does not keep it alive.
+  private struct Target: Sendable {
+    weak var core: EngineCore?
+  }
+
+  struct State: Sendable {
     /// The spaces by their names: one for each schema.
     var spaces: [String: [RedisSpace]] = [:]
-    var heart: Task<Void, Never>?
+    /// The heartbeats, one of all spaces, and in a cluster another one of each space.
+    var hearts: [Task<Void, Never>] = []
     var isClosed = false
     /// The end, which all calls that close the engine wait for.
     var closing: Task<Void, any Error>?
-    /// Whether the server has answered before.
-    var hasConnected = false
+    /// The connections whose server has answered before.
+    var connected: Set<Int> = []
     var health = HealthState()
     /// The time of the last question for the roles of the servers of the other connections.
     var probeTime: Nanoseconds = 0
@@ -58,14 +38,20 @@ final class EngineCore: Sendable {
   /// The time between two questions for the roles of the servers of the other connections.
   private static let probePace: Nanoseconds = 1_000_000_000
 
-  let connection: RedisConnection
+  /// The number of the connection to any server of a cluster.
+  static let clusterNumber = -1
+
+  /// The connections of the caches.
+  let caches: Router
+  /// The connections on which clears wait for replicas.
+  let clears: Router
   /// The replicas that have to acknowledge clears, if any.
   private let replicas: Replicas?
+  /// The connections of large values, which delay no other command, once there were some.
+  let values: Router
+  let cluster: Cluster?
   /// The connection to a sentinel, if the address is one of sentinels.
   private let watch = Locked<SentinelWatch?>(nil)
-  /// The connection of large values, which delay no other command, once there was one.
-  private let values = Locked<RedisConnection?>(nil)
-  private let valueSettings: RedisConnection.Settings
   /// The bytes of the values that are sent at the same time.
   let gate: ByteGate
   /// The large values are sent one after another, and the waiting ones are bounded like an outbox.
@@ -75,7 +61,7 @@ final class EngineCore: Sendable {
   private let options: RedisOptions
   private let node = String(UInt64.random(in: .min ... .max), radix: 36)
   private let bell = Bell()
-  private let state = Locked(State())
+  let state = Locked(State())
 
   init(_ address: RedisAddress, _ options: RedisOptions) throws {
     precondition(
@@ -91,42 +77,69 @@ final class EngineCore: Sendable {
     #endif
     self.options = options
     var settings = try RedisConnection.Settings(address, options)
-    let router = Router()
+    cluster = settings.cluster
     events = RedisEvents(settings.tracking, options)
-    settings.checks = { router.checks }
-    var clearSettings = settings
-    clearSettings.name += "-clears"
+    let target = Locked(Target())
+    settings.checks = { target.withLock { $0.core }?.checks ?? [] }
+    caches = Router(settings.tracking)
+    var otherSettings = settings
+    otherSettings.name = settings.name + "-clears"
+    clears = Router(otherSettings)
     replicas =
       options.clearReplicas > 0
-      ? Replicas(
-        options.clearReplicas,
-        over: try RedisConnection(clearSettings) { router.receive($0, on: 1) },
-        within: options.commandTimeout
-      ) : nil
-    var valueSettings = settings
-    valueSettings.name += "-values"
-    self.valueSettings = valueSettings
+      ? Replicas(options.clearReplicas, over: clears, within: options.commandTimeout) : nil
+    otherSettings.name = settings.name + "-values"
+    values = Router(otherSettings)
     gate = ByteGate(capacity: options.outboxBytes / 4)
     largeGate = ByteGate(capacity: 1, waitingLimit: options.outboxBytes)
-    connection = try RedisConnection(settings.tracking) { router.receive($0, on: 0) }
-    router.connect(to: self)
+    target.withLock { $0.core = self }
+    try begin(settings)
+    let heart = makeHeart(bell) { [weak self] in await self?.beat() }
+    state.withLock { $0.hearts.append(heart) }
+  }
+
+  /// Begins a heartbeat, which ends with the engine.
+  ///
+  /// - Parameters:
+  ///   - bell: A signal for a heartbeat before its time.
+  ///   - beat: A heartbeat; it returns `nil` without the engine.
+  /// - Returns: The heartbeat.
+  private func makeHeart(
+    _ bell: Bell,
+    _ beat: @escaping @Sendable () async -> Void?
+  ) -> Task<Void, Never> {
+    Task.detached { [pause = min(options.nearLease, options.fetchLease) / 4] in
+      while !Task.isCancelled {
+        guard await beat() != nil else { return }
+        await bell.wait(atMost: pause)
+      }
+    }
+  }
+
+  /// Begins to connect.
+  private func begin(_ settings: RedisConnection.Settings) throws {
+    caches.observe { [weak self] in self?.receive($0, on: $1) }
+    for (router, kind) in [(clears, Kind.clears), (values, .values)] {
+      router.observe { [weak self, unowned router] event, number in
+        guard case .refusal(let refusal) = event else { return }
+        self?.update { $0.refuse(refusal, on: kind.number(number)) }
+        if !router.isActive(number) { self?.update { $0.remove(kind.number(number)) } }
+      }
+    }
+    if let cluster {
+      cluster.observe { [weak self] in self?.followSlots() }
+      try cluster.begin(settings) { [weak self] in self?.receiveOfCluster($0) }
+    }
+    if replicas != nil { try clears.begin() }
+    try caches.begin()
     if let sentinels = settings.sentinels {
       let new = try SentinelWatch(sentinels, settings) { [weak self] in self?.follow($0) }
       watch.withLock { $0 = new }
     }
-    let pause = min(options.nearLease, options.fetchLease) / 4
-    let heart = Task.detached { [weak self, bell] in
-      while !Task.isCancelled {
-        guard await self?.beat() != nil else { return }
-        await bell.wait(atMost: pause)
-      }
-    }
-    state.withLock { $0.heart = heart }
   }
 
   deinit {
-    state.withLock { $0.heart }?.cancel()
-    bell.ring()
+    for heart in state.withLock({ $0.hearts }) { heart.cancel() }
   }
 
   /// Returns the space with a name and a schema.
@@ -140,6 +153,8 @@ final class EngineCore: Sendable {
     var times = Tier.Times()
     times.lease = options.fetchLease
     times.retention = retention ?? options.retention
+    // A master that hangs must not delay the heartbeats of the others.
+    let bell = cluster == nil ? bell : Bell()
     return state.withLock { state in
       let known = state.spaces[name] ?? []
       let names = TierNames(space: name, schema: schema)
@@ -148,7 +163,7 @@ final class EngineCore: Sendable {
         space: name,
         schema: schema,
         node: "\(node).\(known.count)",
-        connection: connection,
+        route: Route(caches, for: names.epoch),
         times: times
       )
       let debts =
@@ -164,34 +179,36 @@ final class EngineCore: Sendable {
       )
       if state.isClosed { space.refuse() }
       state.spaces[name] = known + [space]
+      if cluster != nil, !state.isClosed {
+        state.hearts.append(
+          makeHeart(bell) { [weak self] in await self?.beat(of: [space], by: { space.probe() }) }
+        )
+      }
       bell.ring()
       return space
     }
   }
-
-  /// The connection on which clears wait for replicas.
-  private var clears: RedisConnection? { replicas?.connection }
 
   /// The state, the load and the numbers of the connections.
   var status: EngineStatus {
     let events = events.status
     let spaces = state.withLock { $0.all }
     let hearings = spaces.map(\.hearing)
-    var traffic = connection.traffic
-    var reconnections = max(0, traffic.connections - 1)
-    let others = [
-      clears?.traffic, values.withLock { $0 }?.traffic, watch.withLock { $0 }?.traffic,
-      events.traffic,
-    ]
-    for other in others.compactMap(\.self) {
+    var traffic = TrafficState()
+    var reconnections = 0
+    for other in [watch.withLock { $0 }?.traffic, cluster?.traffic].compactMap(\.self) {
       reconnections += max(0, other.connections - 1)
       traffic.add(other)
+    }
+    for other in [caches.traffic, clears.traffic, values.traffic, events.traffic] {
+      reconnections += other.reconnections
+      traffic.add(other.all)
     }
     let beats = hearings.map(\.beat)
     // One that was never answered has no age.
     let oldest = beats.contains(nil) ? nil : beats.compactMap(\.self).min()
     return EngineStatus(
-      caches: EngineStatus.Connection(connection, health.value),
+      caches: EngineStatus.Connection(caches.load, health.value),
       events: events.connection,
       reconnections: reconnections,
       lastAnsweredBeat: beats.compactMap(\.self).max(),
@@ -253,25 +270,43 @@ final class EngineCore: Sendable {
 
   // MARK: - Heartbeat
 
-  /// Asks the server for its role, which confirms the copies of all spaces that are in order; the others send more.
+  /// Sends the heartbeat of all spaces; in a cluster, each of them has its own.
   private func beat() async {
-    let groups = state.withLock { $0.isClosed ? [] : Array($0.spaces.values) }
-    for spaces in groups where spaces.count > 1 {
-      // The server does not announce to this process what one of them has changed.
-      for space in spaces { spaces[0].tier.note(knowledgeOf: space.tier) }
-      for space in spaces { space.tier.note(knowledgeOf: spaces[0].tier) }
-    }
-    let spaces = groups.flatMap(\.self)
-    let time = ContinuousClock.now
-    connection.probe { [moments = spaces.map(\.trust.now)] in
-      for (space, sent) in zip(spaces, moments) { space.confirm(sent, at: time) }
+    let spaces = state.withLock { $0.isClosed ? [] : $0.all }
+    if cluster == nil {
+      await beat(of: spaces) { askForRole(confirming: spaces) }
+    } else {
+      dismissUnused()
     }
     probe()
+  }
+
+  /// Confirms the copies of some spaces that are in order; the others send more.
+  ///
+  /// - Parameters:
+  ///   - spaces: The spaces.
+  ///   - confirm: Sends a command whose answer confirms them.
+  private func beat(of spaces: [RedisSpace], by confirm: () -> Void) async {
+    for space in spaces {
+      // The server does not announce to this process what another schema of the space has changed.
+      for other in state.withLock({ $0.spaces[space.tier.names.space] ?? [] }) {
+        space.tier.note(knowledgeOf: other.tier)
+      }
+    }
+    confirm()
     await withTaskGroup { group in
       for space in spaces {
         // Without an answer, the trust expires.
         group.addTask { try? await space.beat() }
       }
+    }
+  }
+
+  /// Asks the one server for its role, which confirms spaces.
+  private func askForRole(confirming spaces: [RedisSpace]) {
+    let time = ContinuousClock.now
+    try? caches.master().connection.probe { [moments = spaces.map(\.trust.now)] in
+      for (space, sent) in zip(spaces, moments) { space.confirm(sent, at: time) }
     }
   }
 
@@ -284,34 +319,27 @@ final class EngineCore: Sendable {
       return true
     }
     guard isDue else { return }
-    clears?.probe()
-    values.withLock { $0 }?.probe()
+    clears.probe()
+    values.probe()
     watch.withLock { $0 }?.probe()
+    cluster?.probe()
   }
 
   /// Connects to another master.
   private func follow(_ master: RedisAddress) {
-    for connection in [connection, clears, values.withLock { $0 }].compactMap(\.self) {
-      connection.follow(master)
-    }
-    events.follow(master)
+    for router in [caches, clears, values, events.router] { router.follow(master) }
   }
 
-  /// The connection of large values.
+  /// Returns the way of the large values of a space.
   ///
   /// - Throws: An error if the process has no thread or file descriptor left, or if the engine was closed.
-  func largeValueConnection() throws -> RedisConnection {
-    let result = values.withLock { values in
-      Result { () throws -> RedisConnection in
-        if let values { return values }
-        // The end of the engine closes the connection that it finds afterwards.
-        guard !state.withLock({ $0.isClosed }) else { throw RedisConnectionError.closed }
-        let new = try RedisConnection(valueSettings) { [weak self] in self?.receive($0, on: 2) }
-        values = new
-        return new
-      }
-    }
-    return try result.get()
+  func largeValueRoute(of space: RedisSpace) throws -> Route {
+    // The end of the engine closes the connections that it finds afterwards.
+    guard !state.withLock({ $0.isClosed }) else { throw RedisConnectionError.closed }
+    try values.begin()
+    let route = Route(values, for: space.tier.names.epoch)
+    route.begin(space)
+    return route
   }
 
   /// The changes that have failed, of each space.
@@ -331,18 +359,18 @@ final class EngineCore: Sendable {
     let task = state.withLock { state in
       if let known = state.closing { return known }
       state.isClosed = true
-      let (spaces, heart) = (state.all, state.heart)
+      let (spaces, hearts) = (state.all, state.hearts)
       // It is not ended by the cancellation of a caller.
-      let new = Task.detached { [self] in try await end(spaces, heart) }
+      let new = Task.detached { [self] in try await end(spaces, hearts) }
       state.closing = new
       return new
     }
     try await task.value
   }
 
-  private func end(_ spaces: [RedisSpace], _ heart: Task<Void, Never>?) async throws {
-    heart?.cancel()
-    await heart?.value
+  private func end(_ spaces: [RedisSpace], _ hearts: [Task<Void, Never>]) async throws {
+    for heart in hearts { heart.cancel() }
+    for heart in hearts { await heart.value }
     async let repetition = repeatChanges()
     async let giving: Void = events.close()
     await leave(spaces)
@@ -350,9 +378,8 @@ final class EngineCore: Sendable {
     await giving
     // Their numbers stay in the status.
     await watch.withLock { $0 }?.close()
-    await values.withLock { $0 }?.close()
-    await clears?.close()
-    await connection.close()
+    for router in [values, clears, caches] { await router.close() }
+    await cluster?.close()
     // Requests that wait for other processes continue on their own.
     for space in spaces { space.loseConnection() }
     update { $0.close() }
@@ -388,40 +415,43 @@ final class EngineCore: Sendable {
   // MARK: - Events
 
   /// Changes the health, and publishes it.
-  private func update(_ change: (inout HealthState) -> Void) {
+  func update(_ change: (inout HealthState) -> Void) {
     state.withLock { change(&$0.health) }
     health.follow { state.withLock { $0.health.health } }
   }
 
-  private func receive(_ event: RedisConnection.Event, on connection: Int) {
-    if case .refusal(let refusal) = event { return update { $0.refuse(refusal, on: connection) } }
-    guard connection == 0 else { return }
+  /// Handles an event of a connection of the caches.
+  private func receive(_ event: RedisConnection.Event, on number: Int) {
+    // The connection can end meanwhile, by which it has no health.
+    defer { if !caches.isActive(number) { update { $0.remove(Kind.caches.number(number)) } } }
     switch event {
     case .connected:
-      update { $0.connect() }
-      let (spaces, isFirst) = state.withLock { state in
-        defer { state.hasConnected = true }
-        return (state.all, !state.hasConnected)
+      update { health in
+        health.remove(Self.clusterNumber)
+        health.connect(on: Kind.caches.number(number))
       }
+      let isFirst = state.withLock { $0.connected.insert(number).inserted }
       // Loaded data was not announced meanwhile.
-      doubt([clears, values.withLock { $0 }])
+      for router in [clears, values] { router.doubt() }
       // Announcements since the last connection were lost, and so can be the data of the server.
-      for space in spaces {
+      for space in spaces(on: number) {
         if !isFirst { space.loseRegistrations() }
         space.connect()
       }
     case .disconnected(let error):
-      update { $0.disconnect(error) }
-      for space in state.withLock({ $0.all }) { space.loseConnection() }
+      update { $0.disconnect(error, on: Kind.caches.number(number)) }
+      for space in spaces(on: number) { space.loseConnection() }
       // The server of the other connections can have been demoted as well.
-      clears?.probe()
-      events.probe()
-    case .refusal: break
+      clears.probe()
+      events.router.probe()
+      cluster?.search()
+    case .refusal(let refusal):
+      update { $0.refuse(refusal, on: Kind.caches.number(number)) }
     case .push(let elements):
       guard elements.first?.text == "invalidate", elements.count == 2 else { return }
       guard let names = elements[1].elements else {
-        doubt([self.connection, clears, values.withLock { $0 }])
-        for space in state.withLock({ $0.all }) {
+        for router in [caches, clears, values] { router.doubt() }
+        for space in spaces(on: number) {
           space.loseRegistrations()
           space.loseTrack()
         }
@@ -431,9 +461,10 @@ final class EngineCore: Sendable {
     }
   }
 
-  /// Lets spaces be checked again on connections whose server can have loaded other data.
-  private func doubt(_ connections: [RedisConnection?]) {
-    for connection in connections { connection?.checked.withLock { $0.doubt() } }
+  /// The spaces whose announcements come over a connection.
+  private func spaces(on number: Int) -> [RedisSpace] {
+    let all = state.withLock { $0.all }
+    return cluster == nil ? all : all.filter { $0.tier.route.master?.number == number }
   }
 
   /// Tells the spaces with a name, except one, about a change that was made over the connection of all.
@@ -448,36 +479,5 @@ final class EngineCore: Sendable {
     for space in state.withLock({ $0.spaces[String(spaceName)] ?? [] }) {
       if let subject = space.tier.names.subject(of: name) { space.hear(subject) }
     }
-  }
-}
-
-extension RedisConnection.Settings {
-  /// The settings of a connection that hears of changes.
-  fileprivate var tracking: Self {
-    var settings = self
-    settings.setup = [RedisCommand("CLIENT", ["TRACKING", "ON", "NOLOOP"])]
-    return settings
-  }
-
-  /// - Throws: An error if the address or the name of the client is not valid.
-  init(_ address: RedisAddress, _ options: RedisOptions) throws(RedisConnectionError) {
-    self.init(address)
-    guard options.clientName.utf8.allSatisfy({ (0x21...0x7E).contains($0) }) else {
-      throw .misconfigured(
-        reason: "RedisOptions.clientName must consist of printable ASCII characters without spaces."
-      )
-    }
-    guard options.database >= 0 else {
-      throw .misconfigured(reason: "RedisOptions.database must not be negative.")
-    }
-    if case .sentinel(let name, let addresses) = address {
-      sentinels = try Sentinels(name: name, addresses)
-    }
-    credentials = options.credentials
-    sentinelCredentials = options.sentinelCredentials
-    database = options.database
-    name = options.clientName
-    commandTimeout = options.commandTimeout
-    outboxBytes = options.outboxBytes
   }
 }

@@ -93,8 +93,7 @@ public struct EngineStatus: Hashable, Sendable {
 }
 
 extension EngineStatus.Connection {
-  init(_ connection: RedisConnection?, _ health: EngineHealth?) {
-    let load = connection?.load ?? (commands: 0, bytes: 0)
+  init(_ load: (commands: Int, bytes: Int), _ health: EngineHealth?) {
     self.init(health: health, outboxBytes: load.bytes, unansweredCommands: load.commands)
   }
 }

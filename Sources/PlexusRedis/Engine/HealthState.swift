@@ -1,32 +1,43 @@
-/// The state of some connections to one server, of which the first one counts while it is not connected.
+/// The state of some connections, some of which count while they are not connected.
 struct HealthState: Sendable {
-  private var link = EngineHealth.connecting
-  /// The reason why the first connection is not there.
-  private(set) var failure: RedisConnectionError?
-  /// The refusals of the server on each connection.
+  /// The connections that count, with the reasons why they are not there.
+  private var links: [Int: RedisConnectionError?] = [:]
+  private var isClosed = false
+  /// The refusals of the servers on each connection.
   private var refusals: [Int: RedisEngineError] = [:]
+
+  /// The reason why a connection is not there.
+  var failure: RedisConnectionError? {
+    links.sorted { $0.key < $1.key }.lazy.compactMap(\.value).first
+  }
 
   /// The state of all connections together.
   var health: EngineHealth {
-    guard link == .connected, let refusal = refusals.min(by: { $0.key < $1.key }) else {
-      return link
-    }
-    return .degraded(reason: refusal.value.description)
+    if isClosed { return .closed }
+    if let failure { return .isolated(reason: RedisEngineError(failure).description) }
+    if links.isEmpty { return .connecting }
+    let refusal = refusals.min { $0.key < $1.key }
+    return refusal.map { .degraded(reason: $0.value.description) } ?? .connected
   }
 
-  mutating func connect() {
-    (link, failure) = (.connected, nil)
+  mutating func connect(on connection: Int = 0) {
+    links[connection] = .some(nil)
   }
 
-  mutating func disconnect(_ error: RedisConnectionError) {
-    (link, failure) = (.isolated(reason: RedisEngineError(error).description), error)
+  mutating func disconnect(_ error: RedisConnectionError, on connection: Int = 0) {
+    links[connection] = error
   }
 
   mutating func refuse(_ refusal: RedisEngineError?, on connection: Int = 0) {
     refusals[connection] = refusal
   }
 
+  /// A connection is no longer in use.
+  mutating func remove(_ connection: Int) {
+    (links[connection], refusals[connection]) = (nil, nil)
+  }
+
   mutating func close() {
-    link = .closed
+    isClosed = true
   }
 }

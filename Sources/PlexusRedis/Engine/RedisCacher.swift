@@ -239,9 +239,9 @@ final class RedisCacher<Value: Codable & Sendable>: SharedCacher {
       }
     }
     return try await core.largeGate.run(payload.count) {
-      let connection = try core.largeValueConnection()
+      let route = try core.largeValueRoute(of: space)
       // Otherwise, the time for connecting would count for the value.
-      _ = try await space.tier.answers(on: connection)
+      _ = try await space.tier.answers(on: route)
       do {
         let fill = try await space.following(lease.key) {
           let fill = try await space.tier.fill(
@@ -249,7 +249,7 @@ final class RedisCacher<Value: Codable & Sendable>: SharedCacher {
             under: lease,
             tags: tags,
             lifetime: lifetime,
-            on: connection
+            on: route
           )
           return (fill, fill == .stored ? lease.version : nil)
         }
@@ -470,11 +470,11 @@ final class RedisCacher<Value: Codable & Sendable>: SharedCacher {
         }
       }
       try await core.largeGate.run(size) {
-        let connection = try core.largeValueConnection()
-        _ = try await space.tier.answers(on: connection)
+        let route = try core.largeValueRoute(of: space)
+        _ = try await space.tier.answers(on: route)
         try await space.following(key) {
           do {
-            return ((), try await space.tier.store(items, requiring: epoch, on: connection))
+            return ((), try await space.tier.store(items, requiring: epoch, on: route))
           } catch let error as TierFailures {
             // The announcements of earlier changes come before this answer.
             _ = try? await space.tier.answers()

@@ -23,7 +23,7 @@ public struct RedisEngineError: Error, Hashable, Sendable, CustomStringConvertib
     case configuration
     /// The server is a replica, or was demoted.
     case notMaster
-    /// The server is a node of a cluster, which is not supported.
+    /// The server is one of a cluster, and the address is not, or the cluster cannot serve a slot.
     case cluster
     /// The server, or no server, can be reached.
     case unreachable
@@ -109,7 +109,7 @@ extension RedisEngineError {
       kind = mode == "cluster" ? .cluster : .configuration
       advice =
         mode == "cluster"
-        ? "Use a standalone server, or one with sentinels."
+        ? "Use .cluster(_:) for the addresses of its servers."
         : "Use the address of a standalone server, or .sentinel(name:_:) for the address of a sentinel."
     case .unusable(_, let reply):
       kind = reply.kind ?? .refused
@@ -180,7 +180,7 @@ extension RedisEngineError {
       error.missingRight.map { "Its user needs the right \($0)." }
         ?? "Its user needs the rights that the article about operating a server lists."
     case .notMaster: "The address is resolved again, until a master answers."
-    case .cluster: "Use a standalone server, or one with sentinels."
+    case .cluster: "Check that all slots are served: CLUSTER INFO."
     case .outOfMemory: "Increase maxmemory, or choose a maxmemory-policy that evicts entries."
     case .configuration:
       "Check the database and the version of the server: Redis 6 or later is needed."

@@ -130,8 +130,8 @@ public struct RedisOptions: Sendable {
   public var outboxBytes: Int
   /// The name of the connections in the server's list of clients, without spaces.
   ///
-  /// The connections of events, clears and large values add `-events`, `-clears` and `-values`, and the one to a sentinel
-  /// `-sentinel`.
+  /// The connections of events, clears and large values add `-events`, `-clears` and `-values`, the one to a sentinel
+  /// `-sentinel`, and the one to any server of a cluster `-cluster`.
   public var clientName: String
 
   /// Creates settings.

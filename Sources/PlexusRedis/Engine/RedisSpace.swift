@@ -2,7 +2,7 @@ internal import Plexus
 internal import PlexusSupport
 
 /// One space of the engine for one cache of this process: its trust, its leases and its announcements.
-final class RedisSpace: Sendable {
+final class RedisSpace: RouteOwner {
   private struct State: Sendable {
     var handlers: [@Sendable (SharedCache.Change) -> Void] = []
     var heartbeat = HeartbeatState<ContinuousClock.Instant>()
@@ -76,6 +76,7 @@ final class RedisSpace: Sendable {
     trust = NearTrust(keeping: max(.zero, timeToKeep - max(nearLease / 10, timeToKeep / 1_000)))
     state = Locked(State(registrations: RegistrationsState(trust: longestTrust)))
     self.hurry = hurry
+    tier.route.begin(self)
   }
 
   func observe(_ handler: @escaping @Sendable (SharedCache.Change) -> Void) {
@@ -161,6 +162,24 @@ final class RedisSpace: Sendable {
     if change == .everything { loseTrack() } else { announce(change) }
   }
 
+  /// Handles that another master has the slot: announcements of the former one were lost.
+  func routeMoved(_ route: Route, from former: Router.Master) {
+    loseConnection()
+    loseRegistrations()
+    connect()
+  }
+
+  /// Handles that a server has executed a command to which the slot is being moved: of this one, no heartbeat confirms that
+  /// its announcements arrive.
+  func routeWasLeft() {
+    state.withLock { $0.heartbeat.doubt() }
+    trust.end()
+  }
+
+  func prepare(_ passage: Passage) async throws {
+    try await tier.checkRestart(at: passage)
+  }
+
   func announce(_ change: SharedCache.Change) {
     for handle in state.withLock({ $0.handlers }) { handle(change) }
   }
@@ -205,6 +224,14 @@ final class RedisSpace: Sendable {
       }
       state.hearingAgain = task
       return task
+    }
+  }
+
+  /// Asks the master of the slot for a key, whose answer confirms the space: another server sends the command elsewhere.
+  func probe() {
+    let (sent, time) = (trust.now, ContinuousClock.now)
+    tier.route.probe(RedisCommand("GET", [.text(tier.names.epoch)])) { [weak self] in
+      self?.confirm(sent, at: time)
     }
   }
 

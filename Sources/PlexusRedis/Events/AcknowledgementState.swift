@@ -12,14 +12,16 @@ struct AcknowledgementState: Sendable {
   /// The number of acknowledgements that are not confirmed.
   private(set) var count = 0
   private var failingCount = 0
-  /// The connection over which the engine has confirmed the latest one.
-  private var confirmed: Int?
+  /// The connections over which the engine has confirmed one, of which a cluster has several.
+  private var confirmed: Set<Int> = []
 
   /// Begins one that is not waited for.
   ///
   /// - Returns: Whether it may be sent; otherwise it has to be waited for.
   mutating func begin(over connection: Int) -> Bool {
-    guard confirmed == connection, failingCount == 0, count < Self.limit else { return false }
+    guard confirmed.contains(connection), failingCount == 0, count < Self.limit else {
+      return false
+    }
     count += 1
     return true
   }
@@ -32,7 +34,7 @@ struct AcknowledgementState: Sendable {
   /// Records that one is not confirmed, and is sent again.
   mutating func fail() {
     failingCount += 1
-    confirmed = nil
+    confirmed = []
   }
 
   /// Ends one that has failed, whether the engine has confirmed it at last or not.
@@ -43,6 +45,7 @@ struct AcknowledgementState: Sendable {
 
   /// Records that one was confirmed that was waited for.
   mutating func confirm(over connection: Int) {
-    confirmed = connection
+    if confirmed.count >= Self.limit { confirmed = [] }
+    confirmed.insert(connection)
   }
 }

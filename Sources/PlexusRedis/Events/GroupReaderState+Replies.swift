@@ -134,17 +134,18 @@ extension GroupReaderState {
     sent: ReaderMoment,
     at moment: ReaderMoment
   ) throws {
-    guard results.count == 2 else { throw TierError.unexpectedReply }
-    guard let entries = try Self.entries(in: results[1]) else {
+    guard results.count == 3 else { throw TierError.unexpectedReply }
+    guard let entries = try Self.entries(in: results[2]) else {
       stage = .removed
       return
     }
     stage = .beginning
-    guard let survey = try results[0].get().elements, survey.count == 3 else {
+    guard let survey = try results[0].get().elements, survey.count == 2 else {
       throw TierError.unexpectedReply
     }
     let known = released
-    released = survey[0].bytes
+    // Without an answer, nothing is known to have been given back.
+    if case .success(let value) = results[1] { released = value.bytes }
     if released != known { claimTime = nil }
     guard let first = entries.first, let latest = entries.last else {
       readTime = 0
@@ -167,9 +168,9 @@ extension GroupReaderState {
     }
     note(
       holes.reversed(),
-      after: LinkPosition(survey[1]),
+      after: LinkPosition(survey[0]),
       before: first.position,
-      oldest: LinkPosition(survey[2])
+      oldest: LinkPosition(survey[1])
     )
   }
 

@@ -70,10 +70,11 @@ struct ReaderPort: Sendable {
 
   /// The connection and the time at a step of the reader.
   var moment: ReaderMoment {
-    events.state.withLock { state in
+    let generation = (try? events.route(for: names.stream))?.generation ?? 0
+    return events.state.withLock { state in
       let hand = state.members[id]?.hand
       return ReaderMoment(
-        generation: state.generation,
+        generation: generation,
         isClosed: state.isClosed,
         time: .now,
         inHand: hand?.isSettled == false ? hand?.position : nil
@@ -85,7 +86,7 @@ struct ReaderPort: Sendable {
   func perform(_ command: ReaderCommand) async throws -> ReaderReply {
     switch command {
     case .connect:
-      try await events.waitForConnection(bell)
+      try await events.waitForConnection(for: names.stream, bell)
       return .done
     case .survey(let position):
       let (latest, id) = try await events.survey(names.stream, at: position)
@@ -100,7 +101,9 @@ struct ReaderPort: Sendable {
       return .value(try await events.run(TopicScripts.resume, [names.stream], arguments))
     case .subscribe:
       if let buffer { events.add(buffer, for: names.channel, id) }
-      _ = try await events.send(RedisCommand("SUBSCRIBE", [.text(names.channel)]))
+      let route = try events.route(for: names.channel)
+      _ = try await route.passage().master.connection
+        .send(RedisCommand("SUBSCRIBE", [.text(names.channel)]))
       return .done
     case .peek:
       return .elements(buffer?.first.map { [$0] } ?? [])
@@ -128,7 +131,8 @@ extension ReaderPort {
       defer { events.ring(stream) }
       return .value(try await events.run(TopicScripts.join, [stream], [.text(group.name)]))
     case .read(let count):
-      return .results(try await events.send(commands(reading: count, of: group)))
+      let route = try events.route(for: stream)
+      return .results(await route.send(commands(reading: count, of: group)))
     case .claim:
       let sizes: [RedisCommand.Argument] = [
         16, .number(Int64(events.largestEntry / 16)), .number(Int64(events.largestEntry)),
@@ -174,18 +178,19 @@ extension ReaderPort {
     )
   }
 
-  /// Returns the commands that look at the group and read the next messages.
+  /// Returns the commands that look at the group and at what was given back to it, and read the next messages.
   ///
+  /// Each has one key: while a cluster moves the slot, a script with several keys has to wait until all of them are moved.
   /// A script that also reads would cost the server more than twice as much for each message. In a transaction, a server
   /// without memory refuses even to read, so that the group could acknowledge nothing.
   private func commands(reading count: Int, of group: Group) -> [RedisCommand] {
-    let survey = RedisScript.Call(
-      keys: [names.stream, names.released(by: group.name)],
-      arguments: [.text(group.name)]
-    )
+    let survey = RedisScript.Call(keys: [names.stream], arguments: [.text(group.name)])
+    let released = RedisCommand("GET", [.text(names.released(by: group.name))])
     let reading: [RedisCommand.Argument] =
       ["GROUP"] + member
       + ["COUNT", .number(Int64(count)), "STREAMS", .text(names.stream), ">"]
-    return [TopicScripts.surveyGroup.command(survey), RedisCommand("XREADGROUP", reading)]
+    return [
+      TopicScripts.surveyGroup.command(survey), released, RedisCommand("XREADGROUP", reading),
+    ]
   }
 }

@@ -17,10 +17,11 @@ extension RedisEvents {
     let call = acknowledgement(of: position, in: topic, group, hand)
     let deadline = Nanoseconds.now + Nanoseconds(timeout)
     guard let hand, let posted = post(call) else {
-      let current = generation
+      let current = generation(of: call)
       return await finish(hand, onFailure) { [self] in
         try await acknowledge(call, until: deadline)
-        if current == generation { state.withLock { $0.acknowledgements.confirm(over: current) } }
+        guard current == generation(of: call) else { return }
+        state.withLock { $0.acknowledgements.confirm(over: current) }
       }
     }
     guard posted.isWritten else {
@@ -84,13 +85,21 @@ extension RedisEvents {
 
   /// Sends an acknowledgement that is not waited for, if it may be sent in this way.
   private func post(_ call: RedisScript.Call) -> ConnectionLoop.Posted? {
-    let mayBeSent = state.withLock { $0.acknowledgements.begin(over: $0.generation) }
+    let current = generation(of: call)
+    let mayBeSent = state.withLock { $0.acknowledgements.begin(over: current) }
     guard mayBeSent else { return nil }
-    if let connection = try? connection() {
-      return TopicScripts.acknowledge.post(call, on: connection)
+    if let route = try? route(for: call.keys[0]),
+      let posted = TopicScripts.acknowledge.post(call, on: route)
+    {
+      return posted
     }
     state.withLock { $0.acknowledgements.end() }
     return nil
+  }
+
+  /// The number of the connection that a call is sent over.
+  private func generation(of call: RedisScript.Call) -> Int {
+    (try? route(for: call.keys[0]))?.generation ?? 0
   }
 
   /// Sends an acknowledgement again if its result is a failure, and time is left.

@@ -179,8 +179,8 @@ extension RedisEvents {
     _ script: RedisScript,
     _ call: RedisScript.Call
   ) async throws -> RESPValue {
-    let connection = try connection()
-    let reply = try await script.run(on: connection, keys: call.keys, call.arguments)
+    let route = try route(for: call.keys[0])
+    let reply = try await script.run(on: route, keys: call.keys, call.arguments)
     let errors = (reply.elements ?? []).dropFirst().compactMap { element -> RedisError? in
       // The announcement is not needed.
       guard let parts = element.elements, parts.count == 2, parts[0].integer != 0,
@@ -188,7 +188,7 @@ extension RedisEvents {
       else { return nil }
       return error
     }
-    connection.note(errors, of: script.purpose)
+    route.master?.connection.note(errors, of: script.purpose)
     if let error = errors.first(where: \.endsConnection) { throw error }
     return reply
   }

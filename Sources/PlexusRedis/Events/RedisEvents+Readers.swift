@@ -28,8 +28,8 @@ extension RedisEvents {
 
   /// Everything about the connection and the readers.
   struct State: Sendable {
-    var connection: RedisConnection?
-    var isConnected = false
+    /// The ways of the commands by slot.
+    var routes: [Int: Route] = [:]
     var isClosed = false
     var lastID: UInt64 = 0
     /// The signals of readers, by the key that they read.
@@ -40,8 +40,6 @@ extension RedisEvents {
     var owed: [String: [RedisScript.Call]] = [:]
     /// The number of messages that were stored and not announced.
     var unannounced = 0
-    /// The number of connections so far.
-    var generation = 0
     var heart: Task<Void, Never>?
     var places = ReaderPlaces()
     var health = HealthState()
@@ -156,13 +154,15 @@ extension RedisEvents {
       let removed = state.channels[channel]?.removeValue(forKey: id)
       let isLast = removed != nil && state.channels[channel]?.isEmpty == true
       if isLast { state.channels[channel] = nil }
-      return (removed, isLast && state.isConnected && !state.isClosed)
+      return (removed, isLast && !state.isClosed)
     }
     withExtendedLifetime(removed) {}
-    guard isLast else { return }
+    guard isLast, let route = try? route(for: channel), route.isConnected,
+      let connection = route.master?.connection
+    else { return }
     Task.detached { [self] in
       guard state.withLock({ $0.channels[channel] == nil }) else { return }
-      _ = try? await send(RedisCommand("UNSUBSCRIBE", [.text(channel)]))
+      _ = try? await connection.send(RedisCommand("UNSUBSCRIBE", [.text(channel)]))
       // A reader that has subscribed meanwhile can be unsubscribed as well: it begins again.
       let others = state.withLock { $0.channels[channel]?.values.map(\.self) ?? [] }
       for buffer in others { buffer.break() }

@@ -4,6 +4,8 @@ internal import PlexusSupport
 
 /// The events of an engine, over a connection of its own that begins with the first call.
 ///
+/// In a cluster, it has a connection to each master of its topics.
+///
 /// The server announces changes of the streams that were read, as it does for caches: a reader looks again, and the
 /// stream has the messages in order. An ephemeral reader gets the messages from a channel.
 final class RedisEvents: EventLink {
@@ -24,7 +26,7 @@ final class RedisEvents: EventLink {
     let unconfirmed: Int
     let unacknowledged: Int
     let unannounced: Int
-    let traffic: TrafficState?
+    let traffic: (all: TrafficState, reconnections: Int)
   }
 
   /// The longest time between two questions for the role of the server.
@@ -33,7 +35,8 @@ final class RedisEvents: EventLink {
   let codec: any LinkCodec = Codec()
   /// The name of this process, which no other has.
   let node = String(UInt64.random(in: .min ... .max), radix: 36)
-  private let settings: RedisConnection.Settings
+  /// The connections.
+  let router: Router
   /// The time for which publishing is attempted.
   let timeout: Duration
   /// The number of messages that a topic keeps.
@@ -44,8 +47,6 @@ final class RedisEvents: EventLink {
   let outbox: Locked<EventOutboxState<Publisher>>
   /// The state of the connection; `nil` before its first use.
   let health = CurrentValue<EngineHealth?>(nil)
-  /// Held while a connection is made, whose events change the state meanwhile.
-  private let making = Locked(())
   let state = Locked(State())
 
   /// - Parameters:
@@ -56,11 +57,12 @@ final class RedisEvents: EventLink {
     var settings = settings
     settings.name += "-events"
     settings.commandTimeout = options.eventTimeout
-    self.settings = settings
+    router = Router(settings)
     timeout = options.eventTimeout
     limit = options.eventLimit
     trimsWhenBehind = options.whenGroupIsBehind == .trim
     outbox = Locked(EventOutboxState(limit: settings.outboxBytes))
+    router.observe { [weak self] in self?.receive($0, on: $1) }
   }
 
   deinit {
@@ -69,70 +71,91 @@ final class RedisEvents: EventLink {
 
   // MARK: - Connection
 
-  /// The connection, which is begun by the first call.
+  /// Returns the way of the commands of a topic: the first one begins the connection.
   ///
+  /// - Parameter key: A key of the topic.
+  /// - Returns: The way.
   /// - Throws: An error if the link was closed, or the process has no thread or file descriptor left.
-  func connection() throws -> RedisConnection {
-    let (known, isClosed) = state.withLock { ($0.connection, $0.isClosed) }
+  func route(for key: String) throws -> Route {
+    let slot = router.cluster == nil ? 0 : SlotsState.slot(of: key)
+    let (known, isClosed) = state.withLock { ($0.routes[slot], $0.isClosed) }
     // Readers use it until they have released their messages.
     if let known { return known }
     guard !isClosed else { throw RedisConnectionError.closed }
-    // A second connection would end, and its end would count as that of the first one.
-    return try making.withLock { _ in
-      let (known, isClosed) = state.withLock { ($0.connection, $0.isClosed) }
-      if let known { return known }
-      guard !isClosed else { throw RedisConnectionError.closed }
-      health.value = .connecting
-      let new = try RedisConnection(settings) { [weak self] in self?.receive($0) }
-      let pace = min(timeout, Self.longestPace)
-      let heart = Task.detached { [weak self] in
+    // Otherwise, it would replace a state of the first connection.
+    if health.value == nil { health.follow { state.withLock { $0.health.health } } }
+    try router.begin()
+    let route = state.withLock { state in
+      if let known = state.routes[slot] { return known }
+      let new = Route(router, for: key)
+      state.routes[slot] = new
+      return new
+    }
+    route.begin(self)
+    beginBeating()
+    return route
+  }
+
+  private func beginBeating() {
+    let pace = min(timeout, Self.longestPace)
+    state.withLock { state in
+      guard state.heart == nil, !state.isClosed else { return }
+      state.heart = Task.detached { [weak self] in
         while (try? await Task.sleep(for: pace)) != nil {
           guard self?.beat() != nil else { return }
         }
       }
-      state.withLock { ($0.connection, $0.heart) = (new, heart) }
-      return new
     }
   }
 
   /// Asks the server for its role, so that a connection that was lost without a notice is replaced, or one to a server that
   /// was demoted.
   ///
+  /// In a cluster, each topic asks for its stream instead, so that it follows its slot.
+  ///
   /// A reader sends nothing while it waits for an announcement.
   func beat() {
-    guard state.withLock({ $0.isConnected && !$0.bells.isEmpty }) else { return }
-    probe()
+    let (keys, routes) = state.withLock { (Array($0.bells.keys), Array($0.routes.values)) }
+    guard let cluster = router.cluster else {
+      if !keys.isEmpty, router.masters.contains(where: { router.isConnected($0.number) }) {
+        router.probe()
+      }
+      return
+    }
+    for key in keys where key.hasSuffix(TopicNames.streamSuffix) {
+      let words: [RedisCommand.Argument] = [.text(key), "0", "0"]
+      let ringing = { @Sendable [weak self] in self?.ring(key) ?? () }
+      try? route(for: key).probe(RedisCommand("XRANGE", words), onRedirection: ringing) {}
+    }
+    for route in routes { route.update() }
+    let used = Set(routes.compactMap(\.master?.number))
+    for number in router.dismiss(except: used) { update { $0.remove(number) } }
+    if used.contains(where: { !router.isConnected($0) }) { cluster.search() }
   }
 
-  /// Asks the server for its role.
-  func probe() {
-    state.withLock { $0.connection }?.probe()
-  }
-
-  /// Connects to another master.
-  func follow(_ master: RedisAddress) {
-    state.withLock { $0.connection }?.follow(master)
+  /// Follows the map of the slots.
+  func followSlots() {
+    for route in state.withLock({ Array($0.routes.values) }) { route.update() }
   }
 
   /// The state and the load of the link.
   var status: Status {
-    let (unacknowledged, unannounced, current) = state.withLock { state in
+    let (unacknowledged, unannounced) = state.withLock { state in
       let held = state.members.values.reduce(state.acknowledgements.count) { $0 + $1.held }
-      return (held, state.unannounced, state.connection)
+      return (held, state.unannounced)
     }
     let (unconfirmed, waiting) = outbox.withLock { ($0.count, $0.bytes) }
     let load = load
     let connection = EngineStatus.Connection(
-      health: health.value,
-      outboxBytes: load.bytes + waiting,
-      unansweredCommands: load.commands
+      (load.commands, load.bytes + waiting),
+      health.value
     )
     return Status(
       connection: connection,
       unconfirmed: unconfirmed,
       unacknowledged: unacknowledged,
       unannounced: unannounced,
-      traffic: current?.traffic
+      traffic: router.traffic
     )
   }
 
@@ -142,35 +165,31 @@ final class RedisEvents: EventLink {
   }
 
   /// The commands without a reply, and the bytes that wait to be sent.
-  var load: (commands: Int, bytes: Int) {
-    state.withLock { $0.connection }?.load ?? (commands: 0, bytes: 0)
-  }
-
-  /// The number of connections so far: replies that come before it changes are those of one server.
-  var generation: Int { state.withLock { $0.generation } }
+  var load: (commands: Int, bytes: Int) { router.load }
 
   /// Whether the link was closed.
   var isClosed: Bool { state.withLock { $0.isClosed } }
 
   /// Waits until the server answers.
   ///
-  /// - Parameter bell: A signal of the reader, which rings at each change of the connection.
+  /// - Parameters:
+  ///   - key: A key of the topic.
+  ///   - bell: A signal of the reader, which rings at each change of the connection.
   /// - Throws: An error if the link was closed, or the process has no thread or file descriptor left.
-  func waitForConnection(_ bell: Bell) async throws {
-    _ = try connection()
+  func waitForConnection(for key: String, _ bell: Bell) async throws {
+    let route = try route(for: key)
     while !Task.isCancelled {
-      let (isConnected, isClosed) = state.withLock { ($0.isConnected, $0.isClosed) }
-      guard !isConnected, !isClosed else { return }
-      await bell.wait(atMost: nil)
+      guard !route.isConnected, !isClosed else { return }
+      // In a cluster, another master can get the slot.
+      if router.cluster != nil {
+        do {
+          _ = try await route.passage()
+        } catch let error as SystemError {
+          throw error
+        } catch {}
+      }
+      await bell.wait(atMost: router.cluster == nil ? nil : Self.longestPace)
     }
-  }
-
-  func send(_ command: RedisCommand) async throws -> RESPValue {
-    try await connection().send(command)
-  }
-
-  func send(_ commands: [RedisCommand]) async throws -> [Result<RESPValue, any Error>] {
-    try await connection().send(commands)
   }
 
   func run(
@@ -178,7 +197,7 @@ final class RedisEvents: EventLink {
     _ keys: [String],
     _ arguments: [RedisCommand.Argument]
   ) async throws -> RESPValue {
-    try await script.run(on: connection(), keys: keys, arguments)
+    try await script.run(on: route(for: keys[0]), keys: keys, arguments)
   }
 
   /// Repeats an operation that the engine carries out once only, until its time is over.
@@ -213,7 +232,7 @@ final class RedisEvents: EventLink {
     case let error as RedisError:
       switch error.kind {
       case .notMaster: true
-      case .cluster: error.code == "TRYAGAIN"
+      case .cluster: error.isRedirection
       default: ["LOADING", "BUSY"].contains(error.code)
       }
     default: false
@@ -222,19 +241,15 @@ final class RedisEvents: EventLink {
 
   /// Releases the messages that readers have, ends their streams, and ends the connection.
   func close() async {
-    // A connection that is being made is closed as well.
-    let (leaving, bells, heart) = making.withLock { _ in
-      state.withLock { state in
-        state.isClosed = true
-        return (state.members.compactMapValues(\.leave), state.allBells, state.heart)
-      }
+    let (leaving, bells, heart) = state.withLock { state in
+      state.isClosed = true
+      return (state.members.compactMapValues(\.leave), state.allBells, state.heart)
     }
     heart?.cancel()
     for bell in bells { bell.ring() }
     for (id, leave) in leaving where await !leave() { await release(of: id) }
     for departure in state.withLock({ Array($0.departures.values) }) { await departure.value }
-    let connection = state.withLock { $0.connection.take() }
-    await connection?.close()
+    await router.close()
     update { $0.close() }
   }
 
@@ -246,7 +261,7 @@ final class RedisEvents: EventLink {
     from start: LinkPosition,
     count: Int
   ) async throws -> [MessageFormat.Entry] {
-    let reply = try await send(
+    let reply = try await route(for: stream).send(
       RedisCommand(
         "XRANGE",
         [.text(stream), .text("\(start)"), "+", "COUNT", .number(Int64(count))]
@@ -286,5 +301,5 @@ final class RedisEvents: EventLink {
   }
 
   /// The number of bytes of a message beyond which only its header is read.
-  var largestEntry: Int { settings.maximumReplyBytes / 16 * 15 }
+  var largestEntry: Int { router.settings.maximumReplyBytes / 16 * 15 }
 }

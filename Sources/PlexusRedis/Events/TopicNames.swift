@@ -10,6 +10,9 @@ internal import PlexusSupport
 /// | `{topic}:released:group` | string | changes when a reader of the group gives messages back |
 /// | `{topic}:channel` | channel | messages for ephemeral readers, as they are published |
 ///
+/// The dead letters of a group, `topic.dead.group`, are a topic whose keys begin with `{topic}.dead.group:`: a cluster has them
+/// in the slot of the topic, so that a message becomes a dead letter in one step.
+///
 /// Topics and groups are composed (NFC): texts that are equal in Swift are one topic or group of the engine, however their
 /// characters are encoded.
 struct TopicNames: Hashable, Sendable {
@@ -20,19 +23,42 @@ struct TopicNames: Hashable, Sendable {
 
   private let prefix: String
 
+  /// The text between a topic and the group of its dead letters.
+  private static let deadMark = Array(".dead.".unicodeScalars)
+
   /// - Parameter topic: Any text. Braces are escaped, because they would change the hash tag.
   init(_ topic: String) {
+    let scalars = Array(topic.canonicalSpelling.unicodeScalars)
+    let mark = scalars.firstRange(of: Self.deadMark)?.lowerBound ?? 0
+    let end = mark > 0 ? mark : scalars.count
+    prefix = "{\(Self.escaped(scalars[..<end]))}\(Self.escaped(scalars[end...], "%3A")):"
+  }
+
+  /// Returns a text without the characters that separate it from others.
+  ///
+  /// - Parameters:
+  ///   - scalars: The text.
+  ///   - colon: The spelling of a colon, which separates what is not in braces.
+  /// - Returns: The text.
+  private static func escaped(
+    _ scalars: some Sequence<Unicode.Scalar>,
+    _ colon: String = ":"
+  ) -> String {
     var text = ""
-    for scalar in topic.canonicalSpelling.unicodeScalars {
+    for scalar in scalars {
       switch scalar {
       case "%": text += "%25"
       case "{": text += "%7B"
       case "}": text += "%7D"
+      case ":": text += colon
       default: text.unicodeScalars.append(scalar)
       }
     }
-    prefix = "{\(text)}:"
+    return text
   }
+
+  /// The end of the names of streams.
+  static let streamSuffix = ":stream"
 
   var stream: String { prefix + "stream" }
   var channel: String { prefix + "channel" }

@@ -34,12 +34,11 @@ enum TopicScripts {
 
   private static let groups = RedisScript.text(PackageResources.groups_lua)
 
-  /// KEYS: stream, key that is tracked by the group.
+  /// KEYS: stream.
   ///
   /// ARGV: group.
   ///
-  /// Returns the content of the tracked key, the last position that the group has read, and the first position from that one
-  /// on that the stream has.
+  /// Returns the last position that the group has read, and the first position from that one on that the stream has.
   ///
   /// Reading by a group counts as a change, but not as reading. It is this look that makes the server announce the next
   /// message.

@@ -32,17 +32,17 @@ final class RedisScript: Sendable {
   /// Runs the script.
   ///
   /// - Parameters:
-  ///   - connection: The connection.
+  ///   - route: The way of the script.
   ///   - keys: The keys of the engine that the script reads and changes.
   ///   - arguments: Its arguments.
   /// - Returns: Its result.
   /// - Throws: An error of the connection or of the script.
   func run(
-    on connection: RedisConnection,
+    on route: Route,
     keys: [String],
     _ arguments: [RedisCommand.Argument]
   ) async throws -> RESPValue {
-    try await run([Call(keys: keys, arguments: arguments)], on: connection)[0].get()
+    try await run([Call(keys: keys, arguments: arguments)], on: route)[0].get()
   }
 
   /// The input of one run of the script.
@@ -66,16 +66,16 @@ final class RedisScript: Sendable {
   /// - Returns: The result of each call, in the same order, or an error of the connection or of the script.
   func run(
     _ calls: [Call],
-    on connection: RedisConnection
+    on route: Route
   ) async -> [Result<RESPValue, any Error>] {
-    var results = await connection.send(calls.map { $0.command("EVALSHA", digest, of: self) })
+    var results = await route.send(calls.map { $0.command("EVALSHA", digest, of: self) })
     // A new or restarted server has no scripts, and has run nothing.
     let unknown = results.indices.filter { index in
       guard case .failure(let error as RedisError) = results[index] else { return false }
       return error.code == "NOSCRIPT"
     }
     guard !unknown.isEmpty else { return results }
-    let replies = await connection.send(unknown.map { calls[$0].command("EVAL", source, of: self) })
+    let replies = await route.send(unknown.map { calls[$0].command("EVAL", source, of: self) })
     for (index, reply) in zip(unknown, replies) { results[index] = reply }
     return results
   }
@@ -83,8 +83,10 @@ final class RedisScript: Sendable {
   /// Returns the command for one call that no server refuses because it has lost its scripts.
   func command(_ call: Call) -> RedisCommand { call.command("EVAL", source, of: self) }
 
-  /// Sends one call without waiting for its result, which is an error if the server does not have the script.
-  func post(_ call: Call, on connection: RedisConnection) -> ConnectionLoop.Posted {
-    connection.post(call.command("EVALSHA", digest, of: self))
+  /// Sends one call without waiting for its result, which is an error if the server has neither the script nor the slot.
+  ///
+  /// - Returns: The command; `nil` if no server is known to have the slot.
+  func post(_ call: Call, on route: Route) -> ConnectionLoop.Posted? {
+    route.post(call.command("EVALSHA", digest, of: self))
   }
 }

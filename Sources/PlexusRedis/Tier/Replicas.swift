@@ -21,8 +21,8 @@ final class Replicas: Sendable {
     var tiers: [Tier] = []
   }
 
-  /// The connection of the waits: no other command waits behind them.
-  let connection: RedisConnection
+  /// The connections of the waits: no other command waits behind them.
+  private let router: Router
   private let count: Int
   /// The time for which the caller of a removal waits.
   let timeout: Duration
@@ -30,10 +30,10 @@ final class Replicas: Sendable {
 
   /// - Parameters:
   ///   - count: The number of replicas.
-  ///   - connection: The connection of the waits.
+  ///   - router: The connections of the waits.
   ///   - timeout: The time of a command.
-  init(_ count: Int, over connection: RedisConnection, within timeout: Duration) {
-    (self.count, self.connection, self.timeout) = (count, connection, timeout)
+  init(_ count: Int, over router: Router, within timeout: Duration) {
+    (self.count, self.router, self.timeout) = (count, router, timeout)
   }
 
   /// Waits until the replicas have the removals that a tier knows of.
@@ -77,29 +77,42 @@ final class Replicas: Sendable {
 
   private func wait(for tiers: [Tier]) async -> Failures {
     var failures: Failures = [:]
-    var calls: [(tier: Tier, command: RedisCommand)] = []
+    // Each master has its own replicas.
+    var groups: [Int: (passage: Passage, tiers: [Tier])] = [:]
     for tier in tiers {
       do {
-        try await tier.checkRestart(on: connection)
-        // Every epoch is above zero: the script draws a token.
-        let call = tier.removalOfAll(unlessRaisedAbove: 0)
-        calls.append((tier, TierScripts.removeAll.command(call)))
+        let passage = try await Route(router, for: tier.names.epoch).passage()
+        try await tier.checkRestart(at: passage)
+        groups[passage.master.number, default: (passage, [])].tiers.append(tier)
       } catch {
         failures[ObjectIdentifier(tier)] = error
       }
     }
-    guard !calls.isEmpty else { return failures }
+    await withTaskGroup { group in
+      for (passage, tiers) in groups.values {
+        group.addTask { await self.wait(for: tiers, at: passage) }
+      }
+      for await failed in group { failures.merge(failed) { $1 } }
+    }
+    return failures
+  }
+
+  /// Waits for the replicas of one master.
+  private func wait(for tiers: [Tier], at passage: Passage) async -> Failures {
+    // Every epoch is above zero: the script draws a token.
+    let calls = tiers.map { TierScripts.removeAll.command($0.removalOfAll(unlessRaisedAbove: 0)) }
     // All of them are sent over one connection or fail: on a later connection, there would be nothing to wait for.
-    let replies = await connection.send(calls.map(\.command) + [command])
-    for (call, reply) in zip(calls, replies) {
+    let replies = await passage.send(calls + [command])
+    var failures: Failures = [:]
+    for (tier, reply) in zip(tiers, replies) {
       do {
-        _ = try call.tier.change(try reply.get())
-        let acknowledged = try replies[calls.count].get().integer ?? 0
+        _ = try tier.change(try reply.get())
+        let acknowledged = try replies[tiers.count].get().integer ?? 0
         guard acknowledged >= count else {
           throw TierError.notReplicated(acknowledged: Int(clamping: acknowledged), of: count)
         }
       } catch {
-        failures[ObjectIdentifier(call.tier)] = error
+        failures[ObjectIdentifier(tier)] = error
       }
     }
     return failures

@@ -154,7 +154,7 @@ extension Tier {
   ///   - lease: The lease.
   ///   - tags: The tags of the key, as in the look that granted the lease.
   ///   - lifetime: The time after which the entry is not used; `nil` for no limit.
-  ///   - other: The connection, if it is not that of the announcements.
+  ///   - other: The way of the commands, if it is not that of the announcements.
   /// - Returns: Whether the value was stored.
   /// - Throws: An error of the connection.
   func fill(
@@ -162,11 +162,11 @@ extension Tier {
     under lease: SharedCache.Lease,
     tags: [String] = [],
     lifetime: Duration? = nil,
-    on other: RedisConnection? = nil
+    on other: Route? = nil
   ) async throws -> SharedCache.Fill {
     let key = lease.key
     let reply = try await TierScripts.fill.run(
-      on: other ?? connection,
+      on: other ?? route,
       keys: heads + [names.entry(key), names.lease(key), names.fetch(key)]
         + tags.map { names.tag($0) },
       [
@@ -190,7 +190,7 @@ extension Tier {
   /// - Returns: Whether it is there.
   /// - Throws: An error of the connection.
   func confirms(_ version: SharedCache.Version, of key: String) async throws -> Bool {
-    let reply = try await connection.send(
+    let reply = try await route.send(
       RedisCommand("HMGET", [.text(names.entry(key)), "e", "v", "o"])
     )
     guard let fields = reply.elements, fields.count == 3 else { throw TierError.unexpectedReply }
@@ -200,12 +200,12 @@ extension Tier {
 
   /// Returns whether the server answers.
   ///
-  /// - Parameter other: The connection, if it is not that of the announcements.
+  /// - Parameter other: The way of the commands, if it is not that of the announcements.
   /// - Returns: Whether it does.
   /// - Throws: An error of the connection.
-  func answers(on other: RedisConnection? = nil) async throws -> Bool {
+  func answers(on other: Route? = nil) async throws -> Bool {
     // A command for which the user of the engine has the right.
-    try await (other ?? connection).send(epochReading).elements != nil
+    try await (other ?? route).send(epochReading).elements != nil
   }
 
   /// A value that did not come from a fetch.
@@ -229,7 +229,7 @@ extension Tier {
   /// - Parameters:
   ///   - values: The values.
   ///   - required: The number of the epoch that they belong to: in another one they are not stored.
-  ///   - other: The connection, if it is not that of the announcements.
+  ///   - other: The way of the commands, if it is not that of the announcements.
   /// - Returns: The version of the last one; `nil` if it was not stored.
   /// - Throws: ``TierFailures`` with the keys whose values may not be stored; ``TierError/changed`` for values that are not,
   ///   because their keys can have changed.
@@ -237,7 +237,7 @@ extension Tier {
   func store(
     _ values: [Stored],
     requiring required: UInt64? = nil,
-    on other: RedisConnection? = nil
+    on other: Route? = nil
   ) async throws -> SharedCache.Version? {
     let parts = await run(TierScripts.store, inAllSchemasFor: values, on: other) {
       values,

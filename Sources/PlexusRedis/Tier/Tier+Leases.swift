@@ -45,7 +45,7 @@ extension Tier {
   ///
   /// - Throws: An error of the connection.
   func ownLeases(of keys: some Collection<String>) async throws -> [SharedCache.Lease] {
-    let replies = await connection.send(keys.map { RedisCommand("GET", [.text(names.lease($0))]) })
+    let replies = await route.send(keys.map { RedisCommand("GET", [.text(names.lease($0))]) })
     return try zip(keys, replies).compactMap { key, reply in
       // A key of another type is an error that the scripts repair.
       guard let text = try reply.present()?.text else { return nil }

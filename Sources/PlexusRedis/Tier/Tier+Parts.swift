@@ -21,13 +21,13 @@ extension Tier {
   /// - Parameters:
   ///   - script: The script.
   ///   - list: The list.
-  ///   - other: The connection, if it is not that of the announcements.
+  ///   - other: The way of the commands, if it is not that of the announcements.
   ///   - makeCall: Returns the input for a part.
   /// - Returns: The parts, in order, with their results.
   func run<Element>(
     _ script: RedisScript,
     inPartsOf list: [Element],
-    on other: RedisConnection? = nil,
+    on other: Route? = nil,
     _ makeCall: (ArraySlice<Element>) -> RedisScript.Call
   ) async -> Parts<Element> {
     let parts = stride(from: 0, to: list.count, by: Self.partSize).map {
@@ -37,8 +37,8 @@ extension Tier {
     for start in stride(from: 0, to: parts.count, by: Self.windowSize) {
       let calls = parts[start...].prefix(Self.windowSize).map(makeCall)
       do {
-        try await checkRestart(on: other ?? connection)
-        results += await script.run(calls, on: other ?? connection)
+        try await checkRestart(on: other ?? route)
+        results += await script.run(calls, on: other ?? route)
       } catch {
         results += calls.map { _ in .failure(error) }
       }
@@ -53,13 +53,13 @@ extension Tier {
   /// - Parameters:
   ///   - script: The script, which returns the schemas of the space if a call does not have the keys of all of them.
   ///   - list: The list.
-  ///   - other: The connection, if it is not that of the announcements.
+  ///   - other: The way of the commands, if it is not that of the announcements.
   ///   - makeCall: Returns the input for a part and some schemas.
   /// - Returns: The parts, in order, with their results.
   func run<Element>(
     _ script: RedisScript,
     inAllSchemasFor list: [Element],
-    on other: RedisConnection? = nil,
+    on other: Route? = nil,
     _ makeCall: (ArraySlice<Element>, _ schemas: [String]) -> RedisScript.Call
   ) async -> Parts<Element> {
     var parts: Parts<Element> = []

@@ -56,7 +56,7 @@ extension Tier {
     guard newest.epoch != nil else { return wishes.map { _ in .success(nil) } }
     let mark = wishes.count > 1 ? nonce : nil
     let reading = EntryReading(wishes, names, epochReading, mark: mark)
-    let replies = await connection.send(reading.commands)
+    let replies = await route.send(reading.commands, repeatsAll: true)
     let entries = reading.entries(from: replies[...], asOf: newest)
     if let token = entries.compactMap({ try? $0.get()?.version.token }).max() { note(token: token) }
     return entries.map { entry in entry.map { $0.map(use) } }

@@ -55,9 +55,9 @@ extension Tier {
   /// - Throws: An error of the connection.
   @discardableResult
   func removeAll(unlessRaisedAbove number: UInt64? = nil) async throws -> TierEpoch {
-    try await checkRestart(on: connection)
+    try await checkRestart(on: route)
     let call = removalOfAll(unlessRaisedAbove: number)
-    return try change(await TierScripts.removeAll.run([call], on: connection)[0].get()).epoch
+    return try change(await TierScripts.removeAll.run([call], on: route)[0].get()).epoch
   }
 
   /// The call that raises the epoch, unless it is above that with a number.
@@ -95,9 +95,9 @@ extension Tier {
   ///
   /// - Returns: The mark that nodes acknowledge.
   func fence() async throws -> TierMark {
-    try await checkRestart(on: connection)
+    try await checkRestart(on: route)
     let reply = try await TierScripts.fence.run(
-      on: connection,
+      on: route,
       keys: heads + [names.acknowledgements, names.fence],
       knowledge
     )
@@ -112,9 +112,9 @@ extension Tier {
   /// - Returns: The answer.
   /// - Throws: An error of the connection.
   func beat(acknowledging acknowledged: TierMark?, trust: Duration) async throws -> Beat {
-    try await checkRestart(on: connection)
+    try await checkRestart(on: route)
     let reply = try await TierScripts.beat.run(
-      on: connection,
+      on: route,
       keys: heads + [names.acknowledgements, names.nodes, names.fence],
       knowledge + [.text(node), milliseconds(trust), .text(acknowledged?.description ?? "")]
     )
@@ -134,7 +134,7 @@ extension Tier {
     // No node has acknowledged the last of all epochs.
     let mark = mark ?? TierMark(epoch: TierEpoch(counter: TierScripts.largestNumber, nonce: 0))
     let reply = try await TierScripts.laggards.run(
-      on: connection,
+      on: route,
       keys: [names.acknowledgements, names.nodes, names.fence],
       [knowledge[0], .text(mark.epoch.description), number(mark.fence)]
     )
@@ -157,7 +157,7 @@ extension Tier {
     guard !nodes.isEmpty || loss != nil else { return }
     let pairs = nodes.flatMap { [$0.node, $0.beat] } + (loss.map { ["", $0] } ?? [])
     _ = try await TierScripts.forget.run(
-      on: connection,
+      on: route,
       keys: [names.acknowledgements, names.nodes],
       pairs.map { .text($0) }
     )
@@ -166,7 +166,7 @@ extension Tier {
   /// Removes the registration.
   func leave() async throws {
     _ = try await TierScripts.leave.run(
-      on: connection,
+      on: route,
       keys: [names.acknowledgements, names.nodes],
       [.text(node)]
     )

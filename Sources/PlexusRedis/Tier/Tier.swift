@@ -27,7 +27,8 @@ final class Tier: Sendable {
   /// The node as its leases name it, with their length.
   let holder: String
   let times: Times
-  let connection: RedisConnection
+  /// The way of the commands, and of the announcements.
+  let route: Route
   let readers = Locked(Readers())
   /// The command that reads the epoch and the number of tokens.
   let epochReading: RedisCommand
@@ -60,13 +61,13 @@ final class Tier: Sendable {
   ///   - space: The name of the space.
   ///   - schema: The version of the format of payloads, which has entries and leases of its own.
   ///   - node: The name of this node, which no other has.
-  ///   - connection: The connection.
+  ///   - route: The way of the commands.
   ///   - times: The lengths of time.
   init(
     space: String,
     schema: String,
     node: String,
-    connection: RedisConnection,
+    route: Route,
     times: Times = Times()
   ) {
     names = TierNames(space: space, schema: schema)
@@ -74,7 +75,7 @@ final class Tier: Sendable {
     epochReading = RedisCommand("MGET", [.text(names.epoch), .text(names.tokens)])
     self.node = node
     holder = "\(node)/\(Self.milliseconds(times.lease))"
-    self.connection = connection
+    self.route = route
     self.times = times
   }
 

@@ -15,14 +15,21 @@ struct `Processes under load` {
     case none, killedConnections, flushedScripts, stoppedProcess, killedProcess, stoppedServer
     case emptiedServer, restartedEmpty, restartedOld, fullMemory, eviction
     case failover, crash, crashWithReplicatedClears
+    case movedSlot, addedMaster, promotedReplica, crashedMaster
+
+    /// The number of replicas that a clear waits for.
+    var clearReplicas: Int {
+      self == .crashWithReplicatedClears || self == .crashedMaster ? 1 : 0
+    }
   }
 
-  /// The servers of a fault: one, or a master and its replica.
+  /// The servers of a fault: one, a master and its replica, or a cluster.
   private struct Servers {
     let server: RedisServer
     var pair: Failover?
     var name: PointedSocket?
     var sentinel: SentinelServer?
+    var cluster: RedisCluster?
 
     init(_ fault: Fault) async throws {
       switch fault {
@@ -33,6 +40,10 @@ struct `Processes under load` {
         guard fault != .failover else { return }
         sentinel = try await SentinelServer(of: pair.firstPort)
         await sentinel?.knowsReplica()
+      case .movedSlot, .addedMaster, .promotedReplica, .crashedMaster:
+        let hasReplicas = fault == .promotedReplica || fault == .crashedMaster
+        let cluster = try await RedisCluster(replicas: hasReplicas ? 1 : 0)
+        (self.cluster, server) = (cluster, cluster.server(0))
       default:
         server = try RedisServer()
         await RedisShell.waitUntilReady(server)
@@ -57,10 +68,11 @@ struct `Processes under load` {
         servers.server,
         at: servers.name?.path,
         of: servers.sentinel?.port,
+        in: servers.cluster,
         nearLease: `Processes under load`.nearLease,
         fetchLease: 400,
         commandTimeout: 250,
-        clearReplicas: fault == .crashWithReplicatedClears ? 1 : 0
+        clearReplicas: fault.clearReplicas
       )
     }
 
@@ -170,8 +182,53 @@ struct `Processes under load` {
       try servers.name?.point(to: pair.second)
       await nodes.perform(5)
     case .crash, .crashWithReplicatedClears: return try await crash(fault, servers, nodes)
+    case .movedSlot, .addedMaster, .promotedReplica, .crashedMaster:
+      try await causeInCluster(fault, try #require(servers.cluster), nodes)
     }
     return nil
+  }
+
+  /// The space of the load, whose keys are in one slot.
+  private static let space = "load"
+
+  /// Lets something fail in a cluster, of which no clear is lost.
+  private func causeInCluster(
+    _ fault: Fault,
+    _ cluster: RedisCluster,
+    _ nodes: Nodes
+  ) async throws {
+    switch fault {
+    case .movedSlot:
+      for _ in 0..<4 {
+        let target = (try cluster.owner(of: Self.space) + 1) % 3
+        let move = try cluster.beginMove(of: Self.space, to: target)
+        try cluster.migrateKeys(move, limit: cluster.keyCounts(move)[0] / 2)
+        // Servers refuse scripts of several keys meanwhile.
+        await nodes.perform(1)
+        try await cluster.finishMove(move)
+        await nodes.perform(2)
+      }
+    case .addedMaster:
+      let master = try await cluster.addMaster()
+      let owner = try cluster.owner(of: Self.space)
+      for target in [master, owner, master] {
+        try await cluster.moveSlot(of: Self.space, to: target)
+        await nodes.perform(3)
+      }
+    case .promotedReplica:
+      for _ in 0..<2 {
+        try await cluster.promoteReplica(of: try cluster.owner(of: Self.space))
+        await nodes.perform(3)
+      }
+    default:
+      let owner = try cluster.owner(of: Self.space)
+      try await cluster.replicate(Self.space)
+      await cluster.crash(owner)
+      await nodes.perform(3)
+      // Clears have a replica again.
+      try await cluster.restart(owner)
+      await nodes.perform(5)
+    }
   }
 
   private func repeated(_ nodes: Nodes, _ command: String, on server: RedisServer) async throws {

@@ -99,7 +99,7 @@ struct `The user of the events of an engine` {
   private func isRefused(_ rules: [String], by server: RedisServer) async throws -> Bool {
     try prepare(server, rules)
     let link = link(to: server)
-    _ = try link.connection()
+    _ = try link.route(for: TopicNames("orders").stream)
     var isConnected = false
     for await health in link.health.subscription(bufferingPolicy: .unbounded) {
       isConnected = health == .connected
@@ -126,7 +126,7 @@ struct `The user of the events of an engine` {
     let rules = try AccessRules.rules(of: "events")
     #expect(try await !isRefused(rules, by: server))
     #expect(try RedisShell.run("XLEN {orders}:stream", on: server) == ":3\r\n")
-    #expect(try RedisShell.run("XLEN {orders.dead.billing}:stream", on: server) == ":1\r\n")
+    #expect(try RedisShell.run("XLEN {orders}.dead.billing:stream", on: server) == ":1\r\n")
     for rule in rules where ["+", "~", "&"].contains(rule.prefix(1)) {
       let isRefused = try await isRefused(rules.filter { $0 != rule }, by: server)
       #expect(isRefused, "\(rule) is not needed")

@@ -24,7 +24,7 @@ struct `Groups over a Redis server` {
 
   /// Returns the number of dead letters.
   private func deadLetterCount() throws -> Int? {
-    let reply = try RedisShell.run("XLEN {notes.dead.group}:stream", on: server)
+    let reply = try RedisShell.run("XLEN {notes}.dead.group:stream", on: server)
     return Int(reply.dropFirst().dropLast())
   }
 
@@ -209,7 +209,7 @@ struct `Groups over a Redis server` {
     try await sender.publish("good")
     #expect(await worker.notes.first(1) == ["good"])
     let script = """
-      EVAL "local entry = redis.call('XRANGE', '{notes.dead.group}:stream', '-', '+')[1] \
+      EVAL "local entry = redis.call('XRANGE', '{notes}.dead.group:stream', '-', '+')[1] \
       return #cmsgpack.unpack(entry[2][2])" 0
       """
     #expect(try RedisShell.run(script, on: server) == ":12000\r\n")

@@ -88,7 +88,7 @@ struct `Handlers of events over a Redis server` {
     await worker.reports.wait { $0.contains { $0.contains("postponed") } }
     // Nothing waits for another attempt either.
     for node in [worker, heir] { await node.acknowledgedAll() }
-    #expect(try RedisShell.run("XLEN {notes.dead.group}:stream", on: server) == ":0\r\n")
+    #expect(try RedisShell.run("XLEN {notes}.dead.group:stream", on: server) == ":0\r\n")
     #expect(heir.notes.entries.count { $0 == "0" } == 1)
     let count = "return redis.call('XPENDING', '{notes}:stream', 'group')[1]"
     #expect(try RedisShell.run("EVAL \"\(count)\" 0", on: server) == ":0\r\n")

@@ -66,7 +66,7 @@ struct `Events over a bad network` {
     await all.wait { Set($0).count == 200 }
     for proxy in proxies { proxy.heal() }
     // No event is a dead letter, and none waits once the workers have left.
-    #expect(try RedisShell.run("XLEN {notes.dead.group}:stream", on: server) == ":0\r\n")
+    #expect(try RedisShell.run("XLEN {notes}.dead.group:stream", on: server) == ":0\r\n")
     #expect(workers.allSatisfy { !$0.reports.entries.contains("gap") })
   }
 

@@ -206,9 +206,10 @@ struct `The readers of events` {
     try await publish(1..<3, by: sender)
     try keepLatestEvent()
     let reading = try await hold(executor, proxy, link) { try await nextMessage(of: reader) }
-    let generation = link.generation
+    let route = try link.route(for: TopicNames("topic").stream)
+    let generation = route.generation
     proxy.cut()
-    await wait { link.generation > generation }
+    await wait { route.generation > generation }
     executor.release()
     let next = try #require(try await reading.value)
     #expect(next.message.id == "2")
@@ -558,7 +559,7 @@ struct `The readers of events` {
     proxy.resume()
     await last.value
     // Replies come in order.
-    _ = try await link.send(RedisCommand("PING"))
+    _ = try await link.route(for: TopicNames("topic").stream).send(RedisCommand("PING"))
     #expect(link.state.withLock { $0.acknowledgements.count } == 0)
     #expect(failures.entries == [])
     await link.close()
@@ -593,7 +594,8 @@ struct `The readers of events` {
     await wait { a.health.value == .connected }
     try await a.leaveOwed(TopicNames("topic").released(by: "group"))
     let stream = RedisCommand.Argument.text(TopicNames("topic").stream)
-    let pending = try await b.send(RedisCommand("XPENDING", [stream, "group", "-", "+", 9]))
+    let pending = try await b.route(for: TopicNames("topic").stream)
+      .send(RedisCommand("XPENDING", [stream, "group", "-", "+", 9]))
     let owners = try #require(pending.elements).map { $0.elements?[1].text }
     #expect(owners.allSatisfy { $0?.hasPrefix(a.node) == true })
     try await publish(2..<3, by: b)
@@ -650,17 +652,18 @@ struct `The readers of events` {
     for number in 0..<3 {
       positions.append(try await link.publish(message("\(number)"), to: "topic"))
     }
-    _ = try await link.send(RedisCommand("XGROUP", ["CREATE", stream, "group", "0"]))
+    let route = try link.route(for: TopicNames("topic").stream)
+    _ = try await route.send(RedisCommand("XGROUP", ["CREATE", stream, "group", "0"]))
     let consumer = RedisCommand.Argument.text(link.consumer(of: 7))
     let reading: [RedisCommand.Argument] = ["GROUP", "group", consumer, "STREAMS", stream, ">"]
-    _ = try await link.send(RedisCommand("XREADGROUP", reading))
+    _ = try await route.send(RedisCommand("XREADGROUP", reading))
     await acknowledge(positions[0], as: "0", link)
     try failing(true)
     await acknowledge(positions[1], as: identity, link)
     await failures.first(1)
     try failing(false)
     await acknowledge(positions[2], as: "2", link)
-    let pending = try await link.send(
+    let pending = try await route.send(
       RedisCommand("XPENDING", [stream, "group", "-", "+", 9])
     )
     return (pending.elements ?? []).map { entry in
@@ -730,9 +733,9 @@ struct `The readers of events` {
     #expect(reports.entries[0] == "huge")
     #expect(Set(notes.entries).count == notes.count)
     if mode.group != nil {
-      #expect(try RedisShell.run("XLEN {notes.dead.group}:stream", on: server) == ":2\r\n")
+      #expect(try RedisShell.run("XLEN {notes}.dead.group:stream", on: server) == ":2\r\n")
       let script = """
-        EVAL "return #redis.call('XRANGE', '{notes.dead.group}:stream', '-', '+')[1][2][4]" 0
+        EVAL "return #redis.call('XRANGE', '{notes}.dead.group:stream', '-', '+')[1][2][4]" 0
         """
       #expect(try RedisShell.run(script, on: server) == ":2000000\r\n")
     }

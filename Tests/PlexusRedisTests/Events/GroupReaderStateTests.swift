@@ -34,11 +34,10 @@ import Testing
     oldest: String? = nil,
     released: String? = nil
   ) -> ReaderReply {
-    let survey: [RESPValue] = [
-      released.map { .text($0) } ?? .null, .text(last), oldest.map { .text($0) } ?? .null,
-    ]
+    let survey: [RESPValue] = [.text(last), oldest.map { .text($0) } ?? .null]
+    let back: RESPValue = released.map { .text($0) } ?? .null
     let messages: RESPValue = entries.isEmpty ? .null : .map([.text("s"), .array(entries)])
-    return .results([.success(.array(survey)), .success(messages)])
+    return .results([.success(.array(survey)), .success(back), .success(messages)])
   }
 
   /// Returns a message as a claim gives it.
@@ -137,7 +136,8 @@ import Testing
   @Test func `a removed group is joined again once, and then it is an error`() throws {
     var trial = try trial()
     let removed = ReaderReply.results([
-      .success(.array([.null, .null, .null])), .failure(RedisError("NOGROUP none".utf8)),
+      .success(.array([.null, .null])), .success(.null),
+      .failure(RedisError("NOGROUP none".utf8)),
     ])
     try trial.answer(removed)
     #expect(try trial.answer(.survey(latest: .at(1), id: "a")) == .survey(at: .at(1)))

@@ -47,7 +47,7 @@ struct `The scripts of groups` {
   /// Takes over what was not answered for a minute.
   private func claim(by node: String, over connection: RedisConnection) async throws -> [String] {
     let reply = try await TopicScripts.claim.run(
-      on: connection,
+      on: Route(connection),
       keys: [names.stream],
       [.text("group"), .text(node), 60_000, 16, 1_000_000, 1_000_000]
     )
@@ -82,7 +82,7 @@ struct `The scripts of groups` {
   @Test func `a node that leaves gives back all its events`() async throws {
     let connection = try await connect(reading: 3)
     _ = try await TopicScripts.leave.run(
-      on: connection,
+      on: Route(connection),
       keys: [names.stream, names.released(by: "group")],
       [.text("group"), .text("a"), 60_000, .text("1-0")]
     )
@@ -99,7 +99,7 @@ struct `The scripts of groups` {
     // Another node has this one.
     try await send("XCLAIM KEY group b 0 1-2 JUSTID", over: connection)
     let reply = try await TopicScripts.renew.run(
-      on: connection,
+      on: Route(connection),
       keys: [names.stream],
       [.text("group"), .text("a"), isInTime ? 1 : 0, .text("1-0"), .text("1-1"), .text("1-2")]
     )
@@ -111,7 +111,7 @@ struct `The scripts of groups` {
     try await send("XDEL KEY 1-1", over: connection)
     for _ in 0..<3 {
       let reply = try await TopicScripts.renew.run(
-        on: connection,
+        on: Route(connection),
         keys: [names.stream],
         [.text("group"), .text("a"), 0, .text("1-0"), .text("1-1"), .text("1-2")]
       )

@@ -31,7 +31,7 @@ struct `The script that publishes events` {
   ) async throws -> [Result<LinkPosition, any Error>] {
     let call = TopicScripts.publish(batch, names, node: "a", limit: limit, at: 0)
     let reply = try await TopicScripts.publish.run(
-      on: connection,
+      on: Route(connection),
       keys: call.keys,
       call.arguments
     )

@@ -192,7 +192,7 @@ struct `Events over a Redis server` {
     await worker.reports.wait { $0.filter { $0.hasPrefix("rejected") }.count == 4 }
     // The third and the fourth one have the same id, and are one message for every node.
     await receiver.reports.wait { $0.filter { $0.hasPrefix("skipped") }.count >= 3 }
-    #expect(try RedisShell.run("XLEN {notes.dead.group}:stream", on: server) == ":4\r\n")
+    #expect(try RedisShell.run("XLEN {notes}.dead.group:stream", on: server) == ":4\r\n")
     #expect(try RedisShell.run("XLEN {notes}:stream", on: server) == ":5\r\n")
   }
 

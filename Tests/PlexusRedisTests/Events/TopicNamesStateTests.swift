@@ -31,4 +31,16 @@ import Testing
     let released = TopicNames("topic").released(by: topic)
     #expect(released.utf8.elementsEqual("{topic}:released:".utf8 + Array(topic.utf8)))
   }
+
+  @Test func `of dead letters have the hash tag of their topic`() {
+    #expect(TopicNames("orders.dead.billing").stream == "{orders}.dead.billing:stream")
+    #expect(TopicNames("a.dead.b.dead.c").stream == "{a}.dead.b.dead.c:stream")
+    #expect(TopicNames(".dead.b").stream == "{.dead.b}:stream")
+    #expect(TopicNames("a:b").stream == "{a:b}:stream")
+    #expect(TopicNames("a.dead.{b}").stream == "{a}.dead.%7Bb%7D:stream")
+    // Otherwise, a group could have the key of another one.
+    #expect(
+      TopicNames("a.dead.b:released").stream != TopicNames("a.dead.b").released(by: "stream")
+    )
+  }
 }

@@ -27,6 +27,7 @@ final class NodeProcess: Sendable {
   ///   - proxy: The proxy by which it connects, if any.
   ///   - socket: The path of the server, if it is another name.
   ///   - sentinel: The port of the sentinel that knows the server, if any.
+  ///   - cluster: The cluster of the server, if it is a node of one.
   ///   - nearLease: The time for which it trusts its copies, in milliseconds.
   ///   - fetchLease: The time for which its leases last, in milliseconds.
   ///   - commandTimeout: The time that it waits for the server, in milliseconds.
@@ -39,6 +40,7 @@ final class NodeProcess: Sendable {
     through proxy: RedisProxy? = nil,
     at socket: String? = nil,
     of sentinel: UInt16? = nil,
+    in cluster: RedisCluster? = nil,
     nearLease: Int = 60_000,
     fetchLease: Int = 60_000,
     commandTimeout: Int = 60_000,
@@ -55,6 +57,10 @@ final class NodeProcess: Sendable {
       "outboxBytes=\(outboxBytes)", "clearReplicas=\(clearReplicas)", "schema=\(schema)",
     ]
     if let sentinel { process.arguments?.append("sentinel=\(sentinel)") }
+    if let cluster {
+      let ports = cluster.ports.map(\.description).joined(separator: ",")
+      process.arguments?.append("cluster=\(ports)")
+    }
     if let clock {
       process.environment = ProcessInfo.processInfo.environment
         .merging(clock.environment) { $1 }

@@ -21,7 +21,7 @@ struct `A space of a server that has restarted` {
   private static func restore(_ server: RedisServer, for tiers: [Tier]) throws {
     try copy("saved:{s}:", to: "{s}:", on: server)
     try RedisShell.perform(["SCRIPT FLUSH"], on: server)
-    for tier in tiers { tier.connection.checked.withLock { $0.doubt() } }
+    for tier in tiers { tier.route.master?.connection.checked.withLock { $0.doubt() } }
   }
 
   private static func copy(_ prefix: String, to target: String, on server: RedisServer) throws {
@@ -165,7 +165,7 @@ struct `A space of a server that has restarted` {
       for node in nodes { node.connection.checked.withLock { $0.doubt() } }
       random = Seeded(state: seed)
       tiers = nodes.enumerated().map { index, node in
-        Tier(space: "s", schema: "1", node: "\(index)", connection: node.connection)
+        Tier(space: "s", schema: "1", node: "\(index)", route: Route(node.connection))
       }
       floor = nodes.map { _ in 0 }
     }
@@ -216,7 +216,7 @@ struct `A space of a server that has restarted` {
         skipping: skipped
       )
       while !check.commands.isEmpty {
-        let replies = await tier.connection.send(check.commands).map { result in
+        let replies = await tier.route.send(check.commands).map { result in
           (try? result.get()) ?? RESPValue.error(RedisError("NOSCRIPT No matching script.".utf8))
         }
         #expect(check.answer(replies) == nil)

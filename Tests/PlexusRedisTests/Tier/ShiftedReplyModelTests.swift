@@ -72,7 +72,7 @@ struct `Replies to reads of several keys` {
       if case .connected = event { connected.append(()) }
     }
     await connected.first(1)
-    let tier = Tier(space: "s", schema: "1", node: "a", connection: connection)
+    let tier = Tier(space: "s", schema: "1", node: "a", route: Route(connection))
     _ = tier.note(.string(Array("1-a".utf8)))
     async let first = tier.read(for: Self.keys[0].map { ($0, SharedCache.Wish()) })
     async let second = tier.read(for: Self.keys[1].map { ($0, SharedCache.Wish()) })

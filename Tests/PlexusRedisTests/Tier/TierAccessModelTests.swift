@@ -86,7 +86,7 @@ struct `The user of an engine` {
       ended.append(())
     }
     await ended.first(1)
-    return (connection, Tier(space: "users", schema: "1", node: "a", connection: connection))
+    return (connection, Tier(space: "users", schema: "1", node: "a", route: Route(connection)))
   }
 
   /// Gives the server a node that is gone, and forgets the scripts that were loaded.
@@ -126,7 +126,7 @@ struct `The user of an engine` {
       let others = rules.filter { $0 != missing }.joined(separator: " ")
       try RedisShell.perform(["ACL SETUSER cache reset \(others)"], on: server)
       let (connection, tier) = try await connect(to: server)
-      let result = try? await script.run(on: connection, keys: [tier.names.epoch], [])
+      let result = try? await script.run(on: Route(connection), keys: [tier.names.epoch], [])
       #expect((result != nil) == isRun)
       await connection.close()
     }
@@ -149,7 +149,7 @@ struct `The user of an engine` {
     await engine.becomesConnected()
     try await engine.close()
     let (connection, _) = try await connect(to: server)
-    let foreign = Tier(space: "other", schema: "1", node: "a", connection: connection)
+    let foreign = Tier(space: "other", schema: "1", node: "a", route: Route(connection))
     await #expect(throws: (any Error).self) { try await foreign.removeAll() }
     await connection.close()
   }

@@ -40,7 +40,7 @@ struct `A space of the shared tier` {
       self.pushes = pushes
       var times = Tier.Times()
       times.lease = lease
-      tier = Tier(space: "s", schema: schema, node: name, connection: connection, times: times)
+      tier = Tier(space: "s", schema: schema, node: name, route: Route(connection), times: times)
       await connected.first(1)
     }
 

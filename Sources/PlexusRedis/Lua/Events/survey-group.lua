@@ -7,4 +7,4 @@ if last ~= '0-0' then
   local next = redis.call('XRANGE', KEYS[1], last, '+', 'COUNT', 1)[1]
   oldest = next and next[1] or false
 end
-return {redis.call('GET', KEYS[2]), last, oldest}
+return {last, oldest}

@@ -1,0 +1,168 @@
+internal import PlexusSupport
+
+/// The cluster of an engine: which master has which slot, as one of its servers says.
+///
+/// The map of the slots is read once the first server is connected, and again when it is wrong: a server sends a command
+/// elsewhere, or a master in use is out of reach. Its connection is to any server of the cluster, and to the next one if that
+/// is lost.
+final class Cluster: Sendable {
+  private struct State: Sendable {
+    var slots: SlotsState
+    var connection: RedisConnection?
+    /// The reading of the map that is in progress.
+    var reading: Task<Void, any Error>?
+    /// Whether it tells the health.
+    var reports = false
+    /// Called after each change of the map.
+    var observers: [@Sendable () -> Void] = []
+    var onEvent: @Sendable (RedisConnection.Event) -> Void = { _ in }
+  }
+
+  private let state: Locked<State>
+
+  init(_ seeds: [RedisAddress]) throws(RedisConnectionError) {
+    state = Locked(State(slots: try SlotsState(seeds)))
+  }
+
+  /// The servers in the order in which they are tried.
+  var servers: [RedisAddress] { state.withLock { $0.slots.servers } }
+
+  /// Begins to connect.
+  ///
+  /// - Parameters:
+  ///   - settings: The settings of the engine's connections.
+  ///   - onEvent: Called with the events of the connection, which counts as one once the map was read over it.
+  /// - Throws: An error if the process has no thread or file descriptor left.
+  func begin(
+    _ settings: RedisConnection.Settings,
+    onEvent: @escaping @Sendable (RedisConnection.Event) -> Void
+  ) throws {
+    var settings = settings
+    settings.name += "-cluster"
+    settings.peer = .clusterNode
+    // The connection does not keep the cluster alive.
+    settings.cluster = nil
+    settings.candidates = { [weak self] in self?.servers ?? [] }
+    state.withLock { $0.onEvent = onEvent }
+    let connection = try RedisConnection(settings) { [weak self] event in
+      if case .connected = event { self?.read() } else { onEvent(event) }
+    }
+    state.withLock { $0.connection = connection }
+    // The connection can have been made before it was stored.
+    read()
+  }
+
+  /// Calls a closure after each change of the map.
+  func observe(_ observer: @escaping @Sendable () -> Void) {
+    state.withLock { $0.observers.append(observer) }
+  }
+
+  /// Whether a server has said which masters there are.
+  var isKnown: Bool { state.withLock { !$0.slots.isEmpty } }
+
+  /// Returns the master of a slot, if it is known.
+  func knownMaster(of slot: Int) -> RedisAddress? { state.withLock { $0.slots.master(of: slot) } }
+
+  /// Returns the master of a slot.
+  ///
+  /// - Throws: The reason why it is not known.
+  func master(of slot: Int) async throws -> RedisAddress {
+    if let known = knownMaster(of: slot) { return known }
+    try await read().value
+    if let known = knownMaster(of: slot) { return known }
+    throw RedisConnectionError.unreachable(
+      address: .cluster(servers),
+      reason: "no master has the slot \(slot)"
+    )
+  }
+
+  /// Notes that a master has a slot, and reads the map again.
+  ///
+  /// - Parameters:
+  ///   - slot: The slot.
+  ///   - master: The master.
+  ///   - connection: The connection to the server that has said so.
+  /// - Throws: An error if the cluster has more servers than one can have.
+  func move(
+    _ slot: Int,
+    to master: RedisAddress,
+    accordingTo connection: RedisConnection
+  ) throws {
+    let hasChanged = try state.withLock { state in try state.slots.move(slot, to: master) }
+    guard hasChanged else { return }
+    notify()
+    read(over: connection)
+  }
+
+  /// Reads the map again, because a master in use is out of reach.
+  ///
+  /// The next time, another server is asked: one that is cut off from the others knows of no failover.
+  func search() {
+    let known = state.withLock { $0.reading }
+    guard known == nil else { return }
+    Task.detached { [self] in
+      let before = state.withLock { $0.slots }
+      try? await read().value
+      let (next, connection) = state.withLock { state -> (RedisAddress?, RedisConnection?) in
+        let first = state.slots.servers[0]
+        guard state.slots.hasSameMasters(as: before) else { return (nil, nil) }
+        state.slots.turn()
+        let next = state.slots.servers[0]
+        return (next == first ? nil : next, state.connection)
+      }
+      // An attempt to connect goes to another server by itself.
+      if let next, connection?.peer != nil { connection?.follow(next) }
+    }
+  }
+
+  /// Reads the map; calls at the same time read it together.
+  ///
+  /// - Parameter connection: The connection to the server that is asked, if it is another one.
+  /// - Returns: The reading.
+  @discardableResult
+  private func read(over connection: RedisConnection? = nil) -> Task<Void, any Error> {
+    state.withLock { state in
+      if connection == nil { state.reports = true }
+      if let reading = state.reading { return reading }
+      guard let source = connection ?? state.connection else {
+        return Task { throw RedisConnectionError.closed }
+      }
+      let task = Task.detached { [self] in
+        defer { self.state.withLock { ($0.reading, $0.reports) = (nil, false) } }
+        try await readMap(over: source)
+      }
+      state.reading = task
+      return task
+    }
+  }
+
+  private func readMap(over source: RedisConnection) async throws {
+    let server = source.peer ?? servers[0]
+    var failure: RedisError?
+    do {
+      let reply = try await source.send(RedisCommand("CLUSTER", ["SLOTS"]))
+      if try state.withLock({ try $0.slots.learn(reply, from: server) }) { notify() }
+    } catch let error as RedisError {
+      failure = error
+    }
+    let (reports, onEvent) = state.withLock { ($0.reports, $0.onEvent) }
+    if reports {
+      onEvent(failure.map { .disconnected(.refused(address: server, $0)) } ?? .connected)
+    }
+    if let failure { throw failure }
+  }
+
+  private func notify() {
+    for observer in state.withLock({ $0.observers }) { observer() }
+  }
+
+  /// Ends a connection whose server does not answer.
+  func probe() { state.withLock { $0.connection }?.probe() }
+
+  /// The numbers of the connection.
+  var traffic: TrafficState? { state.withLock { $0.connection }?.traffic }
+
+  func close() async {
+    await state.withLock { $0.connection }?.close()
+  }
+}

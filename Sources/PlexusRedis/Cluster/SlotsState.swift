@@ -1,0 +1,171 @@
+/// The servers of a cluster, and the slots that its masters have, as far as they are known.
+///
+/// A server of the cluster says which master has which slots. A redirection corrects one of them.
+struct SlotsState: Sendable {
+  /// The number of slots.
+  static let count = 16_384
+  /// The largest memory for the reply of a server, in bytes.
+  static let largestReply = 16 << 20
+  /// The number of servers of a cluster.
+  private static let serverLimit = 1_024
+  private static let longestHost = 255
+  /// The number of times that one server is asked without learning anything.
+  private static let patience = 4
+
+  private let seeds: [RedisAddress]
+  private var masters: [RedisAddress] = []
+  private var replicas: [RedisAddress] = []
+  /// The place of the master of each slot in the list, below zero for none.
+  private var owners: [Int16] = []
+  /// The number of times that a server was asked without learning anything.
+  private var turns = 0
+
+  /// - Throws: An error if there is no server, or an address cannot be that of one.
+  init(_ seeds: [RedisAddress]) throws(RedisConnectionError) {
+    guard !seeds.isEmpty else {
+      throw .misconfigured(reason: "The address .cluster needs at least one server.")
+    }
+    for seed in seeds {
+      switch seed {
+      case .tcp, .tls: continue
+      case .unix, .sentinel, .cluster:
+        throw .misconfigured(
+          reason:
+            "The servers of .cluster need addresses of their own, such as .tcp: \(seed) is none."
+        )
+      }
+    }
+    self.seeds = seeds
+  }
+
+  /// Returns the slot of a key, which depends on the text in its first braces, if there is one.
+  ///
+  /// The number is the CRC16 of the text in its form for XMODEM, as the specification of Redis Cluster demands.
+  static func slot(of key: String) -> Int {
+    let bytes = key.utf8
+    var text = bytes[...]
+    if let open = bytes.firstIndex(of: UInt8(ascii: "{")) {
+      let rest = bytes[bytes.index(after: open)...]
+      if let close = rest.firstIndex(of: UInt8(ascii: "}")), close > rest.startIndex {
+        text = rest[..<close]
+      }
+    }
+    var sum: UInt16 = 0
+    for byte in text {
+      sum ^= UInt16(byte) << 8
+      for _ in 0..<8 { sum = sum & 0x8000 == 0 ? sum << 1 : sum << 1 ^ 0x1021 }
+    }
+    return Int(sum) % count
+  }
+
+  /// Returns the master of a slot, if it is known.
+  func master(of slot: Int) -> RedisAddress? {
+    guard owners.indices.contains(slot), owners[slot] >= 0 else { return nil }
+    return masters[Int(owners[slot])]
+  }
+
+  /// Whether no master is known.
+  var isEmpty: Bool { masters.isEmpty }
+
+  /// The servers in the order in which they are asked.
+  var servers: [RedisAddress] {
+    var known: Set<RedisAddress> = []
+    let all = (seeds + masters + replicas).filter { known.insert($0).inserted }
+    let first = turns / Self.patience % all.count
+    return Array(all[first...] + all[..<first])
+  }
+
+  /// Notes that a server said nothing new: after some times, another one comes first.
+  mutating func turn() { turns &+= 1 }
+
+  /// Notes that a master has a slot.
+  ///
+  /// - Returns: Whether that was not known.
+  /// - Throws: An error if the cluster has more servers than one can have.
+  mutating func move(_ slot: Int, to master: RedisAddress) throws(RedisConnectionError) -> Bool {
+    guard self.master(of: slot) != master else { return false }
+    if owners.isEmpty { owners = Array(repeating: -1, count: Self.count) }
+    owners[slot] = Int16(try place(of: master))
+    return true
+  }
+
+  private mutating func place(of master: RedisAddress) throws(RedisConnectionError) -> Int {
+    if let known = masters.firstIndex(of: master) { return known }
+    guard masters.count < Self.serverLimit else { throw Self.tooManyServers(at: seeds[0]) }
+    masters.append(master)
+    return masters.count - 1
+  }
+
+  /// Takes the reply to `CLUSTER SLOTS`: ranges of slots with their servers, the master first.
+  ///
+  /// - Parameters:
+  ///   - reply: The reply.
+  ///   - server: The server that has answered.
+  /// - Returns: Whether a slot has another master than before.
+  /// - Throws: The reason why the reply is none.
+  mutating func learn(
+    _ reply: RESPValue,
+    from server: RedisAddress
+  ) throws(RedisConnectionError) -> Bool {
+    var new = self
+    (new.masters, new.replicas) = ([], [])
+    new.owners = Array(repeating: -1, count: Self.count)
+    guard let ranges = reply.elements, ranges.count <= Self.count else {
+      throw Self.noMap(from: server)
+    }
+    for range in ranges {
+      guard let parts = range.elements, parts.count >= 3,
+        let first = parts[0].integer, let last = parts[1].integer,
+        0 <= first, first <= last, last < Int64(Self.count),
+        let master = Self.address(parts[2], from: server)
+      else { throw Self.noMap(from: server) }
+      let place = Int16(try new.place(of: master))
+      for slot in Int(first)...Int(last) { new.owners[slot] = place }
+      for part in parts.dropFirst(3) {
+        guard let replica = Self.address(part, from: server) else { continue }
+        new.replicas.append(replica)
+      }
+      guard new.replicas.count <= Self.serverLimit else { throw Self.tooManyServers(at: server) }
+    }
+    defer { self = new }
+    return !new.hasSameMasters(as: self)
+  }
+
+  /// Returns whether each slot has the same master.
+  func hasSameMasters(as other: SlotsState) -> Bool {
+    if masters == other.masters { return owners == other.owners }
+    return (0..<Self.count).allSatisfy { master(of: $0) == other.master(of: $0) }
+  }
+
+  /// Reads a server: its host, its port and its name.
+  private static func address(_ value: RESPValue, from server: RedisAddress) -> RedisAddress? {
+    guard let parts = value.elements, parts.count >= 2, let number = parts[1].integer,
+      let port = UInt16(exactly: number), port > 0
+    else { return nil }
+    let bytes = parts[0].bytes ?? []
+    return host(bytes).map { address($0, port, from: server) }
+  }
+
+  /// Returns the address of a server.
+  ///
+  /// A host that is not known is that of the server that has answered.
+  static func address(_ host: String, _ port: UInt16, from server: RedisAddress) -> RedisAddress {
+    server.sibling(host: host.isEmpty || host == "?" ? server.host : host, port: port)
+  }
+
+  /// Reads a host that a server has sent.
+  static func host(_ bytes: some Collection<UInt8>) -> String? {
+    guard bytes.count <= longestHost, bytes.allSatisfy({ (0x21...0x7E).contains($0) }) else {
+      return nil
+    }
+    return String(decoding: bytes, as: UTF8.self)
+  }
+
+  private static func noMap(from server: RedisAddress) -> RedisConnectionError {
+    .unreachable(address: server, reason: "the server did not say which masters have the slots")
+  }
+
+  private static func tooManyServers(at server: RedisAddress) -> RedisConnectionError {
+    .unreachable(address: server, reason: "the cluster names more than \(serverLimit) servers")
+  }
+}

@@ -1,0 +1,215 @@
+import Foundation
+import TestSupport
+import Testing
+
+@testable import PlexusRedis
+
+/// Redirections by servers that answer as a test determines.
+@Suite(.fewAtOnce)
+struct `The way of a command through a cluster` {
+  /// The answers of two servers, which both know which of them has the slots.
+  private final class Answers: Sendable {
+    typealias Answer = @Sendable (Answers, _ server: Int, AnsweringServer.Command) -> String?
+
+    let ports = Guarded<[UInt16]>([])
+    let commands = Log<(server: Int, words: [String])>()
+    private let answer: Answer
+    /// The number of the server that has the slots.
+    private let owner = Guarded(0)
+
+    init(_ answer: @escaping Answer) {
+      self.answer = answer
+    }
+
+    func reply(of server: Int, to command: AnsweringServer.Command) -> String? {
+      switch command.words[0] {
+      case "HELLO":
+        return AnsweringServer.hello.replacing("$10\r\nstandalone", with: "$7\r\ncluster")
+      case "CLUSTER":
+        let owner = owner.withLock { $0 }
+        let port = ports.withLock { $0[owner] }
+        return "*1\r\n*3\r\n:0\r\n:16383\r\n*2\r\n$9\r\n127.0.0.1\r\n:\(port)\r\n"
+      default:
+        commands.append((server, command.words))
+        return answer(self, server, command)
+      }
+    }
+
+    func moved(to server: Int) -> String {
+      owner.withLock { $0 = server }
+      return "-MOVED 5 127.0.0.1:\(ports.withLock { $0[server] })\r\n"
+    }
+
+    func ask(_ server: Int) -> String { "-ASK 5 127.0.0.1:\(ports.withLock { $0[server] })\r\n" }
+  }
+
+  /// A route over two servers.
+  private struct Trial {
+    let route: Route
+    private let cluster: Cluster
+    private let router: Router
+    private let servers: [AnsweringServer]
+    private let answers: Answers
+
+    init(_ answers: Answers, timeout: Duration = .seconds(60)) throws {
+      let servers = try (0..<2).map { number in
+        try AnsweringServer { answers.reply(of: number, to: $0) }
+      }
+      let addresses = servers.map(\.address)
+      answers.ports.withLock { ports in
+        for case .tcp(_, let port) in addresses { ports.append(port) }
+      }
+      var settings = RedisConnection.Settings(.cluster(addresses))
+      let cluster = try Cluster(addresses)
+      settings.cluster = cluster
+      settings.commandTimeout = timeout
+      try cluster.begin(settings) { _ in }
+      let router = Router(settings)
+      (self.answers, self.servers, self.cluster, self.router) = (answers, servers, cluster, router)
+      let route = Route(router, for: "{space}:key")
+      cluster.observe { route.update() }
+      self.route = route
+    }
+
+    /// The first words of the commands that each server has received.
+    var received: [[String]] {
+      (0..<2).map { server in
+        answers.commands.entries.filter { $0.server == server }.map {
+          $0.words.joined(separator: " ")
+        }
+      }
+    }
+
+    func address(of server: Int) -> RedisAddress { servers[server].address }
+
+    func close() async {
+      await router.close()
+      await cluster.close()
+    }
+  }
+
+  @Test func `a command that a server sends elsewhere is sent there, and so are later ones`()
+    async throws
+  {
+    let servers = Answers { answers, server, _ in
+      server == 0 ? answers.moved(to: 1) : "+done\r\n"
+    }
+    let trial = try Trial(servers)
+    for name in ["a", "b"] {
+      #expect(try await trial.route.send(RedisCommand("GET", [.text(name)])).text == "done")
+    }
+    #expect(trial.received[0] == ["GET a"])
+    #expect(trial.received[1] == ["GET a", "GET b"])
+    await trial.close()
+  }
+
+  @Test func `only the command goes to a server that is to get the slot`() async throws {
+    let servers = Answers { answers, server, _ in
+      server == 0 ? answers.ask(1) : "+done\r\n"
+    }
+    let trial = try Trial(servers)
+    for name in ["a", "b"] {
+      #expect(try await trial.route.send(RedisCommand("GET", [.text(name)])).text == "done")
+    }
+    #expect(trial.received[0] == ["GET a", "GET b"])
+    #expect(trial.received[1] == ["ASKING", "GET a", "ASKING", "GET b"])
+    await trial.close()
+  }
+
+  @Test(arguments: [false, true])
+  func `of several commands only those are sent again that were not executed`(
+    repeatsAll: Bool
+  ) async throws {
+    let servers = Answers { answers, server, command in
+      let isSentElsewhere = server == 0 && command.words.last == "b"
+      return isSentElsewhere ? answers.moved(to: 1) : "+\(server)\r\n"
+    }
+    let trial = try Trial(servers)
+    let commands = ["a", "b", "c"].map { RedisCommand("INCR", [.text($0)]) }
+    let replies = await trial.route.send(commands, repeatsAll: repeatsAll)
+    #expect(
+      try replies.map { try $0.get().text } == (repeatsAll ? ["1", "1", "1"] : ["0", "1", "0"])
+    )
+    #expect(trial.received[1] == (repeatsAll ? ["INCR a", "INCR b", "INCR c"] : ["INCR b"]))
+    await trial.close()
+  }
+
+  @Test func `a command that cannot be executed at present is sent again`() async throws {
+    let count = Guarded(0)
+    let servers = Answers { _, _, _ in
+      let number = count.withLock { count in
+        count += 1
+        return count
+      }
+      return number < 4
+        ? "-TRYAGAIN Multiple keys request during rehashing of slot\r\n" : "+done\r\n"
+    }
+    let trial = try Trial(servers)
+    #expect(try await trial.route.send(RedisCommand("GET", ["a"])).text == "done")
+    #expect(trial.received[0].count == 4)
+    await trial.close()
+  }
+
+  @Test(arguments: ["MOVED", "ASK"])
+  func `servers that send a command to each other are given up`(code: String) async throws {
+    let servers = Answers { answers, server, command in
+      guard command.words[0] != "ASKING" else { return command.usual }
+      return code == "MOVED" ? answers.moved(to: 1 - server) : answers.ask(1 - server)
+    }
+    let trial = try Trial(servers)
+    let error = await #expect(throws: RedisError.self) {
+      try await trial.route.send(RedisCommand("GET", ["a"]))
+    }
+    #expect(error?.code == code)
+    #expect(trial.received.joined().count { $0 == "GET a" } <= 17)
+    await trial.close()
+  }
+
+  @Test func `a command that is never executed fails within the time of a command`() async throws {
+    let servers = Answers { _, _, _ in "-CLUSTERDOWN Hash slot not served\r\n" }
+    let trial = try Trial(servers, timeout: .milliseconds(300))
+    let error = await #expect(throws: RedisError.self) {
+      try await trial.route.send(RedisCommand("GET", ["a"]))
+    }
+    #expect(error?.code == "CLUSTERDOWN")
+    await trial.close()
+  }
+
+  @Test func `a master that is cut off from the others is left for the one that has replaced it`()
+    async throws
+  {
+    let servers = Answers { answers, server, _ in
+      guard server == 0 else { return "+done\r\n" }
+      _ = answers.moved(to: 1)
+      return "-CLUSTERDOWN The cluster is down\r\n"
+    }
+    let trial = try Trial(servers, timeout: .milliseconds(300))
+    await #expect(throws: RedisError.self) {
+      try await trial.route.send(RedisCommand("GET", ["a"]))
+    }
+    await Failover.poll { trial.route.master?.address == trial.address(of: 1) }
+    #expect(try await trial.route.send(RedisCommand("GET", ["b"])).text == "done")
+    await trial.close()
+  }
+
+  @Test func `another error is that of the command, and is not sent again`() async throws {
+    let servers = Answers { _, _, _ in "-ERR wrong\r\n" }
+    let trial = try Trial(servers)
+    let error = await #expect(throws: RedisError.self) {
+      try await trial.route.send(RedisCommand("GET", ["a"]))
+    }
+    #expect(error?.description == "ERR wrong")
+    #expect(trial.received[0] == ["GET a"])
+    await trial.close()
+  }
+
+  @Test func `a cancelled call ends at once, also while it waits to be sent again`() async throws {
+    let servers = Answers { _, _, _ in "-TRYAGAIN x\r\n" }
+    let trial = try Trial(servers)
+    let task = Task { try await trial.route.send(RedisCommand("GET", ["a"])) }
+    await servers.commands.first(2)
+    task.cancel()
+    await #expect(throws: CancellationError.self) { try await task.value }
+    await trial.close()
+  }
+}

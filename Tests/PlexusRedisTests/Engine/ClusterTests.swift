@@ -1,0 +1,683 @@
+import Plexus
+import PlexusRedis
+import PlexusTesting
+import TestSupport
+import Testing
+
+@Suite(
+  .fewAtOnce,
+  .enabled(if: RedisServer.executable != nil, "redis-server or valkey-server is not installed")
+)
+struct `Caches over a cluster` {
+  /// A process with a cache in each of several spaces, as far as the servers can tell.
+  private struct Node: Sendable {
+    let engine: RedisEngine
+    let repository = MuxRepository()
+    let maps: [String: MultiplexerMap<String, String>]
+    let fetches = Log<String>()
+
+    /// Commands have a minute unless the options are changed: tests do not depend on how busy the machine is.
+    init(
+      _ address: RedisAddress,
+      _ origin: Guarded<String>,
+      spaces: [String] = ["values"],
+      _ change: (inout RedisOptions) -> Void = { _ in }
+    ) async throws {
+      var options = RedisOptions()
+      options.commandTimeout = .seconds(60)
+      options.nearLease = .seconds(60)
+      options.fetchLease = .seconds(60)
+      change(&options)
+      engine = try RedisEngine(address, options: options)
+      var policy = CachePolicy()
+      policy.storageTimeout = options.commandTimeout + .seconds(60)
+      let fetches = fetches
+      var maps: [String: MultiplexerMap<String, String>] = [:]
+      for space in spaces {
+        let cacher = engine.cacher(String.self, space: space, schema: "1")
+        let map = MultiplexerMap<String, String>(id: space, policy: policy, cacher: cacher) { key in
+          fetches.append("\(space)/\(key)")
+          return origin.withLock { $0 }
+        }
+        map.register(in: repository)
+        maps[space] = map
+      }
+      self.maps = maps
+      await engine.becomesConnected()
+    }
+
+    func request(_ key: String, in space: String = "values") async throws -> String {
+      let map = try #require(maps[space])
+      return try await map.request(key)
+    }
+
+    /// Clears everything in all processes, as often as it takes.
+    func clear() async {
+      while (try? await repository.clearAll(.everywhere)) == nil { await Task.detached {}.value }
+    }
+  }
+
+  private static let keys = (0..<12).map { "k\($0)" }
+
+  /// The option of servers that serve their slots although those of another one are not served.
+  private static let partial = ["--cluster-require-full-coverage", "no"]
+
+  /// Short times, after which a process notices that a server has changed.
+  private static func soon(_ options: inout RedisOptions) {
+    // While a slot is open, servers refuse scripts of several keys: each request can take this long.
+    options.commandTimeout = .milliseconds(250)
+    options.nearLease = .seconds(1)
+    options.fetchLease = .seconds(1)
+  }
+
+  /// As ``soon(_:)``, with clears that a replica has.
+  private static func replicated(_ options: inout RedisOptions) {
+    soon(&options)
+    options.commandTimeout = .seconds(2)
+    options.clearReplicas = 1
+  }
+
+  private func close(_ nodes: [Node]) async throws {
+    for node in nodes { try await node.engine.close() }
+  }
+
+  /// Expects that a process serves what others have stored since the last clear, and fetches nothing.
+  private func expectSharing(
+    _ value: String,
+    of nodes: [Node],
+    at cluster: RedisCluster,
+    _ change: (inout RedisOptions) -> Void
+  ) async throws {
+    for node in nodes {
+      for key in Self.keys { #expect(try await node.request(key) == value) }
+    }
+    while true {
+      let other = try await Node(cluster.address, Guarded("of the other process"), change)
+      var values: Set<String> = []
+      for key in Self.keys { values.insert(try await other.request(key)) }
+      #expect(values.isSubset(of: [value, "of the other process"]))
+      let isShared = other.fetches.count == 0
+      try await other.engine.close()
+      guard !isShared else { return }
+      // A process that was cut off can have fetched for its own callers only.
+      await nodes[0].clear()
+      for key in Self.keys { #expect(try await nodes[0].request(key) == value) }
+    }
+  }
+
+  // MARK: - Slots
+
+  @Test func `spaces of all masters share their fetches, and clears reach all copies`()
+    async throws
+  {
+    let cluster = try await RedisCluster()
+    let origin = Guarded("1")
+    let spaces = (0..<30).map { "space\($0)" }
+    #expect(try Set(spaces.map { try cluster.owner(of: $0) }).count == 3)
+    let first = try await Node(cluster.address, origin, spaces: spaces)
+    let second = try await Node(cluster.address, origin, spaces: spaces)
+    for space in spaces {
+      async let value = first.request("k", in: space)
+      let values = [try await second.request("k", in: space), try await value]
+      #expect(values == ["1", "1"])
+    }
+    #expect(first.fetches.count + second.fetches.count == spaces.count)
+    origin.withLock { $0 = "2" }
+    try await first.repository.clearAll(.everywhere)
+    for node in [second, first] {
+      for space in spaces { #expect(try await node.request("k", in: space) == "2") }
+    }
+    #expect(first.fetches.count + second.fetches.count == 2 * spaces.count)
+    origin.withLock { $0 = "3" }
+    for space in spaces { try await first.maps[space]?.clear("k") }
+    // The servers have told the other process, which can learn it a little later.
+    for space in spaces {
+      while try await second.request("k", in: space) != "3" { await Task.detached {}.value }
+    }
+    try await close([first, second])
+  }
+
+  @Test func `a process has one connection to each master that its caches use`() async throws {
+    let cluster = try await RedisCluster()
+    let origin = Guarded("1")
+    let (first, second) = (
+      try cluster.names(12, at: 0, prefix: "cache"), try cluster.names(12, at: 1, prefix: "cache")
+    )
+    for count in [1, 12] {
+      let spaces = Array(first.prefix(count) + second.prefix(count))
+      let node = try await Node(cluster.address, origin, spaces: spaces)
+      for space in spaces { #expect(try await node.request("k", in: space) == "1") }
+      #expect(cluster.connectionCounts(named: "plexus") == [1, 1, 0])
+      #expect(cluster.connectionCounts(named: "plexus-cluster").reduce(0, +) <= 1)
+      #expect(cluster.connectionCounts(named: "plexus-events") == [0, 0, 0])
+      try await node.engine.close()
+      await Failover.poll { cluster.connectionCounts(named: "plexus") == [0, 0, 0] }
+      await Failover.poll { cluster.connectionCounts(named: "plexus-cluster") == [0, 0, 0] }
+    }
+  }
+
+  @Test func `an engine that is released without being closed leaves no connection`() async throws {
+    let cluster = try await RedisCluster()
+    var node: Node? = try await Node(cluster.address, Guarded("1"))
+    #expect(try await node?.request("k") == "1")
+    #expect(cluster.connectionCounts(named: "plexus-cluster").reduce(0, +) == 1)
+    node = nil
+    await Failover.poll {
+      ["plexus-cluster", "plexus"].allSatisfy { name in
+        cluster.connectionCounts(named: name).allSatisfy { $0 == 0 }
+      }
+    }
+  }
+
+  @Test func `a slot that has moved is followed, and later clears reach all copies`()
+    async throws
+  {
+    let cluster = try await RedisCluster()
+    let origin = Guarded("1")
+    let nodes = [
+      try await Node(cluster.address, origin, Self.soon),
+      try await Node(cluster.address, origin, Self.soon),
+    ]
+    for node in nodes { #expect(try await node.request("k") == "1") }
+    let target = (try cluster.owner(of: "values") + 1) % 3
+    try await cluster.moveSlot(of: "values", to: target)
+    origin.withLock { $0 = "2" }
+    await nodes[0].clear()
+    for node in nodes { #expect(try await node.request("k") == "2") }
+    await Failover.poll { cluster.connectionCounts(named: "plexus")[target] == 2 }
+    try await expectSharing("2", of: nodes, at: cluster, Self.soon)
+    #expect(cluster.connectionCounts(named: "plexus").allSatisfy { $0 <= 2 })
+    try await close(nodes)
+  }
+
+  @Test func `a process whose copies were idle during a move serves nothing older than a clear`()
+    async throws
+  {
+    let cluster = try await RedisCluster()
+    let origin = Guarded("1")
+    func slowly(_ options: inout RedisOptions) {
+      options.commandTimeout = .seconds(2)
+      // The next heartbeat comes after the clear.
+      options.nearLease = .seconds(20)
+    }
+    let idle = try await Node(cluster.address, origin, slowly)
+    let other = try await Node(cluster.address, origin, slowly)
+    for key in Self.keys { #expect(try await idle.request(key) == "1") }
+    try await cluster.moveSlot(of: "values", to: (try cluster.owner(of: "values") + 1) % 3)
+    origin.withLock { $0 = "2" }
+    await other.clear()
+    for key in Self.keys { #expect(try await idle.request(key) == "2") }
+    try await close([idle, other])
+  }
+
+  @Test(arguments: [false, true])
+  func `a slot that stands half moved serves nothing older than a clear, and heals`(
+    isCanceled: Bool
+  ) async throws {
+    let cluster = try await RedisCluster()
+    let origin = Guarded("1")
+    let nodes = [
+      try await Node(cluster.address, origin, Self.soon),
+      try await Node(cluster.address, origin, Self.soon),
+    ]
+    for node in nodes {
+      for key in Self.keys { #expect(try await node.request(key) == "1") }
+    }
+    let target = (try cluster.owner(of: "values") + 1) % 3
+    let move = try cluster.beginMove(of: "values", to: target)
+    try cluster.migrateKeys(move, limit: cluster.keyCounts(move)[0] / 2)
+    #expect(cluster.keyCounts(move).allSatisfy { $0 > 0 })
+    for node in nodes {
+      for key in Self.keys { #expect(try await node.request(key) == "1") }
+    }
+    origin.withLock { $0 = "2" }
+    let isCleared = (try? await nodes[0].repository.clearAll(.everywhere)) != nil
+    for node in nodes {
+      // New keys are at the target.
+      for key in Self.keys + ["new"] {
+        let value = try await node.request(key)
+        #expect(value == "2" || !isCleared && value == "1", "\(key): \(value)")
+      }
+    }
+    if isCanceled { try cluster.cancelMove(move) } else { try await cluster.finishMove(move) }
+    await nodes[0].clear()
+    for node in nodes {
+      for key in Self.keys { #expect(try await node.request(key) == "2") }
+    }
+    origin.withLock { $0 = "3" }
+    await nodes[1].clear()
+    try await expectSharing("3", of: nodes, at: cluster, Self.soon)
+    await Failover.poll { nodes.allSatisfy { $0.engine.status.owedRemovals == 0 } }
+    try await close(nodes)
+  }
+
+  @Test func `a slot that moves back and forth under load serves nothing older than a clear`()
+    async throws
+  {
+    let cluster = try await RedisCluster()
+    let origin = Guarded("0")
+    let nodes = [
+      try await Node(cluster.address, origin, Self.soon),
+      try await Node(cluster.address, origin, Self.soon),
+    ]
+    // The version that each request has to return at least.
+    let floor = Guarded(0)
+    let isDone = Guarded(false)
+    // The clears wait for further requests.
+    let clearing = Guarded(2)
+    let (requests, clears) = (Log<Bool>(), Log<Int>())
+    let broken = Log<String>()
+    try await withThrowingTaskGroup { group in
+      defer { isDone.withLock { $0 = true } }
+      for node in nodes {
+        for caller in 0..<2 {
+          group.addTask {
+            var random = Seeded(state: UInt64(caller))
+            while clearing.withLock({ $0 > 0 }) {
+              let least = floor.withLock { $0 }
+              let key = Self.keys[Int(random.next() % UInt64(Self.keys.count))]
+              let value = try await node.request(key)
+              if (Int(value) ?? -1) < least { broken.append("\(key): \(value) after \(least)") }
+              requests.append(true)
+              await Task.detached {}.value
+            }
+          }
+        }
+        group.addTask {
+          defer { clearing.withLock { $0 -= 1 } }
+          while !isDone.withLock(\.self) {
+            let version = origin.withLock { origin in
+              origin = "\((Int(origin) ?? 0) + 1)"
+              return Int(origin) ?? 0
+            }
+            guard (try? await node.repository.clearAll(.everywhere)) != nil else { continue }
+            floor.withLock { $0 = max($0, version) }
+            clears.append(version)
+            await requests.first(requests.count + 20)
+          }
+        }
+      }
+      for _ in 0..<4 {
+        let target = (try cluster.owner(of: "values") + 1) % 3
+        let move = try cluster.beginMove(of: "values", to: target)
+        try cluster.migrateKeys(move, limit: cluster.keyCounts(move)[0] / 2)
+        await requests.first(requests.count + 20)
+        try await cluster.finishMove(move)
+        await clears.first(clears.count + 3)
+      }
+      isDone.withLock { $0 = true }
+      try await group.waitForAll()
+    }
+    #expect(broken.entries.isEmpty, "\(broken.count): \(broken.entries.prefix(5))")
+    origin.withLock { $0 = "end" }
+    await nodes[0].clear()
+    try await expectSharing("end", of: nodes, at: cluster, Self.soon)
+    try await close(nodes)
+  }
+
+  @Test func `a master that is added serves the slots that it gets`() async throws {
+    let cluster = try await RedisCluster()
+    let origin = Guarded("1")
+    let nodes = [
+      try await Node(cluster.address, origin, Self.soon),
+      try await Node(cluster.address, origin, Self.soon),
+    ]
+    for node in nodes { #expect(try await node.request("k") == "1") }
+    let master = try await cluster.addMaster()
+    #expect(cluster.connectionCounts(named: "plexus")[master] == 0)
+    try await cluster.moveSlot(of: "values", to: master)
+    origin.withLock { $0 = "2" }
+    await nodes[0].clear()
+    try await expectSharing("2", of: nodes, at: cluster, Self.soon)
+    #expect(cluster.connectionCounts(named: "plexus")[master] == 2)
+    try await close(nodes)
+  }
+
+  // MARK: - Masters
+
+  private enum Change: CaseIterable, Sendable {
+    case promotion, crash
+  }
+
+  @Test(arguments: Change.allCases)
+  private func `a new master is followed, and serves nothing older than a clear`(
+    change: Change
+  ) async throws {
+    let cluster = try await RedisCluster(replicas: 1)
+    let origin = Guarded("1")
+    let nodes = [
+      try await Node(cluster.address, origin, Self.replicated),
+      try await Node(cluster.address, origin, Self.replicated),
+    ]
+    for node in nodes {
+      for key in Self.keys { #expect(try await node.request(key) == "1") }
+    }
+    let owner = try cluster.owner(of: "values")
+    try await cluster.replicate("values")
+    origin.withLock { $0 = "2" }
+    await nodes[0].clear()
+    switch change {
+    case .promotion: try await cluster.promoteReplica(of: owner)
+    case .crash: await cluster.crash(owner)
+    }
+    let begin = ContinuousClock.now
+    for node in nodes {
+      for key in Self.keys { #expect(try await node.request(key) == "2") }
+    }
+    // A clear needs a replica again.
+    if change == .crash { try await cluster.restart(owner) }
+    origin.withLock { $0 = "3" }
+    await nodes[0].clear()
+    for node in nodes {
+      for key in Self.keys { #expect(try await node.request(key) == "3") }
+    }
+    let duration = begin.duration(to: .now)
+    print("after a \(change) in a cluster: \(duration)")
+    #expect(duration < .seconds(60))
+    #expect(try cluster.owner(of: "values") != owner)
+    try await expectSharing("3", of: nodes, at: cluster, Self.replicated)
+    try await close(nodes)
+  }
+
+  @Test func `a promotion under load serves nothing older than a clear`() async throws {
+    let cluster = try await RedisCluster(replicas: 1)
+    let origin = Guarded("0")
+    let nodes = [
+      try await Node(cluster.address, origin, Self.replicated),
+      try await Node(cluster.address, origin, Self.replicated),
+    ]
+    let isDone = Guarded(false)
+    let (clears, broken) = (Log<Int>(), Log<String>())
+    try await withThrowingTaskGroup { group in
+      defer { isDone.withLock { $0 = true } }
+      group.addTask {
+        var version = 0
+        while !isDone.withLock(\.self) {
+          version += 1
+          origin.withLock { $0 = "\(version)" }
+          guard (try? await nodes[0].repository.clearAll(.everywhere)) != nil else { continue }
+          clears.append(version)
+          for node in nodes {
+            for key in Self.keys.prefix(4) {
+              let value = try await node.request(key)
+              if value != "\(version)" { broken.append("\(key): \(value) after \(version)") }
+            }
+          }
+        }
+      }
+      for _ in 0..<2 {
+        await clears.first(clears.count + 5)
+        try await cluster.promoteReplica(of: try cluster.owner(of: "values"))
+      }
+      await clears.first(clears.count + 5)
+      isDone.withLock { $0 = true }
+      try await group.waitForAll()
+    }
+    #expect(broken.entries.isEmpty, "\(broken.count): \(broken.entries.prefix(5))")
+    try await close(nodes)
+  }
+
+  @Test func `a master that is down is in the health until it answers again`() async throws {
+    let cluster = try await RedisCluster()
+    let origin = Guarded("1")
+    let node = try await Node(cluster.address, origin, Self.soon)
+    #expect(try await node.request("k") == "1")
+    let owner = try cluster.owner(of: "values")
+    cluster.kill(owner)
+    for await health in node.engine.health() {
+      guard case .isolated(let reason) = health else { continue }
+      #expect(!reason.isEmpty)
+      break
+    }
+    // Requests do not need the master.
+    origin.withLock { $0 = "2" }
+    #expect(try await node.request("other") == "2")
+    try await cluster.restart(owner)
+    await node.engine.becomesConnected()
+    await node.clear()
+    try await expectSharing("2", of: [node], at: cluster, Self.soon)
+    try await close([node])
+  }
+
+  @Test func `a master that no cache uses can be down`() async throws {
+    let cluster = try await RedisCluster(options: Self.partial)
+    let node = try await Node(cluster.address, Guarded("1"), Self.soon)
+    #expect(try await node.request("k") == "1")
+    let states = Recorder(node.engine.health())
+    _ = await states.first(1)
+    let owner = try cluster.owner(of: "values")
+    cluster.kill((owner + 1) % 3)
+    let other = try await Node(cluster.address, Guarded("2"), Self.soon)
+    #expect(try await other.request("k") == "1")
+    await node.clear()
+    #expect(try await other.request("k") == "2")
+    #expect(states.elements == [.connected])
+    try await close([node, other])
+  }
+
+  @Test func `closing in the middle of a move takes no longer than its commands`() async throws {
+    let cluster = try await RedisCluster()
+    let origin = Guarded("1")
+    let node = try await Node(cluster.address, origin, Self.soon)
+    for key in Self.keys { #expect(try await node.request(key) == "1") }
+    let target = (try cluster.owner(of: "values") + 1) % 3
+    let move = try cluster.beginMove(of: "values", to: target)
+    try cluster.migrateKeys(move, limit: cluster.keyCounts(move)[0] / 2)
+    // It can be owed to the servers.
+    _ = try? await node.maps["values"]?.clear("k1")
+    let begin = ContinuousClock.now
+    try? await node.engine.close()
+    #expect(begin.duration(to: .now) < .seconds(30))
+    try await cluster.finishMove(move)
+    // The others do not wait for the process that has ended.
+    let other = try await Node(cluster.address, origin, Self.soon)
+    origin.withLock { $0 = "2" }
+    await other.clear()
+    #expect(try await other.request("k0") == "2")
+    try await close([other])
+  }
+
+  // MARK: - Addresses
+
+  @Test func `the address of a server that is away does not matter beside that of another one`()
+    async throws
+  {
+    let cluster = try await RedisCluster()
+    // It is bound, and does not listen.
+    let closed = try LoopbackSocket()
+    let away = RedisAddress.tcp(host: "127.0.0.1", port: closed.port)
+    let origin = Guarded("1")
+    for seeds in [[away, cluster.address(of: 1)], [cluster.address(of: 2), away]] {
+      let node = try await Node(.cluster(seeds), origin)
+      #expect(try await node.request("k") == "1")
+      try await node.engine.close()
+    }
+  }
+
+  @Test func `a cluster that starts later is reached then`() async throws {
+    let cluster = try await RedisCluster(masters: 1)
+    cluster.kill(0)
+    let closed = try LoopbackSocket()
+    let away = RedisAddress.tcp(host: "127.0.0.1", port: closed.port)
+    let options = RedisOptions(commandTimeout: .seconds(2))
+    let engine = try RedisEngine(.cluster([away, cluster.address(of: 0)]), options: options)
+    let error = await #expect(throws: RedisEngineError.self) {
+      try await engine.connect(within: .milliseconds(200))
+    }
+    #expect(error?.kind == .unreachable)
+    try await cluster.restart(0)
+    try await engine.connect(within: .seconds(60))
+    let cacher = engine.cacher(String.self, space: "values", schema: "1")
+    let entry = CacheEntry(value: "1", storedAt: .zero)
+    while (try? await cacher.store(["k": entry])) == nil { await Task.detached {}.value }
+    #expect(try await cacher.entry(forKey: "k")?.value == "1")
+    try await engine.close()
+  }
+
+  @Test func `an address of the cluster whose server has left it is replaced by the others`()
+    async throws
+  {
+    let cluster = try await RedisCluster(options: Self.partial)
+    let owner = try cluster.owner(of: "values")
+    let (seed, target) = ((owner + 1) % 3, (owner + 2) % 3)
+    // The only address that the process has is not that of the master of its cache.
+    let node = try await Node(.cluster([cluster.address(of: seed)]), Guarded("1"), Self.soon)
+    #expect(try await node.request("k") == "1")
+    cluster.kill(seed)
+    try await cluster.moveSlot(of: "values", to: target)
+    await node.clear()
+    try await expectSharing("1", of: [node], at: cluster, Self.soon)
+    try await close([node])
+  }
+
+  @Test func `a standalone server is no cluster, which is an error at once`() async throws {
+    let port = try LoopbackSocket().port
+    let server = try RedisServer("--port", "\(port)", "--bind", "127.0.0.1")
+    await RedisShell.waitUntilReady(server)
+    let engine = try RedisEngine(.cluster([.tcp(host: "127.0.0.1", port: port)]))
+    let error = await #expect(throws: RedisEngineError.self) {
+      try await engine.connect(within: .seconds(600))
+    }
+    #expect(error?.kind == .configuration || error?.kind == .cluster)
+    try await engine.close()
+  }
+
+  @Test func `a plain address of a node of a cluster is an error at once that says what to do`()
+    async throws
+  {
+    let cluster = try await RedisCluster(masters: 1)
+    let engine = try RedisEngine(cluster.address(of: 0))
+    let error = await #expect(throws: RedisEngineError.self) {
+      try await engine.connect(within: .seconds(600))
+    }
+    #expect(error?.kind == .cluster)
+    #expect(error?.description.contains(".cluster") == true, "\(error?.description ?? "")")
+    try await engine.close()
+  }
+
+  @Test func `an address or a database that a cluster cannot have is an error of the engine`() {
+    let server = RedisAddress.tcp(host: "127.0.0.1", port: 1)
+    let wrong: [(address: RedisAddress, database: Int)] = [
+      (.cluster([]), 0), (.cluster([server]), 1), (.cluster([.unix(path: "/nowhere")]), 0),
+      (.cluster([server, .unix(path: "/nowhere")]), 0), (.cluster([.cluster([server])]), 0),
+      (.cluster([.sentinel(name: "main", [server])]), 0),
+      (.sentinel(name: "main", [.cluster([server])]), 0),
+    ]
+    for (address, database) in wrong {
+      let error = #expect(throws: RedisEngineError.self, "\(address)") {
+        try RedisEngine(address, options: RedisOptions(database: database))
+      }
+      #expect(error?.kind == .configuration, "\(address)")
+    }
+  }
+
+  @Test func `servers without an endpoint are reached at the host of the server that was asked`()
+    async throws
+  {
+    let options = ["--cluster-preferred-endpoint-type", "unknown-endpoint"]
+    let cluster = try await RedisCluster(options: options)
+    let origin = Guarded("1")
+    let spaces = (0..<12).map { "space\($0)" }
+    let seeds = RedisAddress.cluster([cluster.address(of: 0)])
+    let node = try await Node(seeds, origin, spaces: spaces, Self.soon)
+    for space in spaces { #expect(try await node.request("k", in: space) == "1") }
+    let target = (try cluster.owner(of: "space0") + 1) % 3
+    try await cluster.moveSlot(of: "space0", to: target)
+    origin.withLock { $0 = "2" }
+    await node.clear()
+    for space in spaces { #expect(try await node.request("k", in: space) == "2") }
+    try await close([node])
+  }
+
+  @Test func `a right that is missing for finding the slots is named`() async throws {
+    let cluster = try await RedisCluster()
+    try cluster.performEverywhere("ACL SETUSER app on >secret ~* &* +@all -cluster")
+    var options = RedisOptions(commandTimeout: .seconds(60))
+    options.credentials = { RedisCredentials(user: "app", password: "secret") }
+    let engine = try RedisEngine(cluster.address, options: options)
+    let error = await #expect(throws: RedisEngineError.self) {
+      try await engine.connect(within: .seconds(5))
+    }
+    #expect(error?.kind == .permission)
+    #expect(error?.description.contains("+cluster|slots") == true, "\(error?.description ?? "")")
+    try cluster.performEverywhere("ACL SETUSER app +cluster|slots")
+    await engine.becomesConnected()
+    let cacher = engine.cacher(String.self, space: "values", schema: "1")
+    try await cacher.store(["k": CacheEntry(value: "1", storedAt: .zero)])
+    #expect(try await cacher.entry(forKey: "k")?.value == "1")
+    try await engine.close()
+  }
+
+  @Test func `a cluster that requires a password gets that of the credentials everywhere`()
+    async throws
+  {
+    let cluster = try await RedisCluster()
+    try cluster.performEverywhere("ACL SETUSER app on >secret ~* &* +@all")
+    try cluster.performEverywhere("ACL SETUSER default resetkeys resetchannels")
+    let spaces = (0..<12).map { "space\($0)" }
+    let node = try await Node(cluster.address, Guarded("1"), spaces: spaces) {
+      $0.credentials = { RedisCredentials(user: "app", password: "secret") }
+    }
+    for space in spaces { #expect(try await node.request("k", in: space) == "1") }
+    let wrong = try RedisEngine(
+      cluster.address,
+      options: RedisOptions(credentials: { RedisCredentials(user: "app", password: "mistaken") })
+    )
+    let error = await #expect(throws: RedisEngineError.self) {
+      try await wrong.connect(within: .seconds(600))
+    }
+    #expect(error?.kind == .authentication)
+    #expect(error?.description.contains("mistaken") == false)
+    try await wrong.close()
+    try await close([node])
+  }
+
+  /// Replies that are no list of slots.
+  static let replies = [
+    "+OK\r\n", "*0\r\n", "*1\r\n+a\r\n", "*1\r\n*2\r\n:0\r\n:16383\r\n",
+    "*1\r\n*3\r\n:0\r\n:16383\r\n*0\r\n", "*1\r\n*3\r\n:0\r\n:99999\r\n*2\r\n+127.0.0.1\r\n:1\r\n",
+    "*1\r\n*3\r\n:-1\r\n:5\r\n*2\r\n+127.0.0.1\r\n:1\r\n",
+    "*1\r\n*3\r\n:9\r\n:5\r\n*2\r\n+127.0.0.1\r\n:1\r\n",
+    "*1\r\n*3\r\n:0\r\n:16383\r\n*2\r\n+127.0.0.1\r\n:0\r\n",
+    "*1\r\n*3\r\n:0\r\n:16383\r\n*2\r\n+127.0.0.1\r\n:99999\r\n", "*1000000000\r\n",
+    "$100000\r\n" + String(repeating: "x", count: 100_000) + "\r\n", "-ERR no\r\n", "nonsense\r\n",
+  ]
+
+  @Test(arguments: replies)
+  func `a server is not trusted with its list of slots`(reply: String) async throws {
+    let hostile = try AnsweringServer { command in
+      switch command.words[0] {
+      case "HELLO": "%2\r\n+proto\r\n:3\r\n+mode\r\n+cluster\r\n"
+      case "CLUSTER": reply
+      default: command.usual
+      }
+    }
+    let options = RedisOptions(commandTimeout: .seconds(1))
+    let engine = try RedisEngine(.cluster([hostile.address]), options: options)
+    let cacher = engine.cacher(String.self, space: "values", schema: "1")
+    _ = try? await cacher.entry(forKey: "k")
+    // The process fetches by itself.
+    let map = MultiplexerMap<String, String>(id: "values", cacher: cacher) { _ in "fetched" }
+    #expect(try await map.request("k") == "fetched")
+    try? await engine.close()
+  }
+
+  #if TLS
+  @Test(.enabled(if: TLSServer.isAvailable, "openssl, or a redis-server with TLS, is missing"))
+  func `all servers are reached with TLS if the addresses are`() async throws {
+    let keys = try TLSServer()
+    let cluster = try await RedisCluster(encryption: keys)
+    let origin = Guarded("1")
+    let spaces = (0..<12).map { "space\($0)" }
+    let seeds = RedisAddress.cluster([cluster.address(of: 0)])
+    let node = try await Node(seeds, origin, spaces: spaces, Self.soon)
+    for space in spaces { #expect(try await node.request("k", in: space) == "1") }
+    let target = (try cluster.owner(of: "space0") + 1) % 3
+    try await cluster.moveSlot(of: "space0", to: target)
+    origin.withLock { $0 = "2" }
+    await node.clear()
+    for space in spaces { #expect(try await node.request("k", in: space) == "2") }
+    try await close([node])
+  }
+  #endif
+}
