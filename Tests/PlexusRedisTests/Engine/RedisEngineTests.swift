@@ -574,7 +574,9 @@ struct `Caches over a Redis server` {
   ) async throws {
     let server = try RedisServer()
     let proxy = try RedisProxy(server)
-    let engine = try RedisEngine(proxy.address, options: RedisOptions(commandTimeout: .seconds(60)))
+    // Otherwise, the look can wait for a heartbeat, whose reply is held, too.
+    let options = RedisOptions(commandTimeout: .seconds(60), nearLease: .seconds(60))
+    let engine = try RedisEngine(proxy.address, options: options)
     await engine.becomesConnected()
     let cacher = engine.cacher(String.self, space: "values", schema: "1")
     _ = try await cacher.look(for: Self.wishes(["held"]))
