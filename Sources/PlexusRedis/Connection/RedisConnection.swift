@@ -7,8 +7,8 @@ internal import PlexusSupport
 /// timeout; once an attempt to connect has failed, they fail at once until the server is back. They also fail at once as
 /// long as a command was not answered in time.
 ///
-/// Only a master is used, unless another server is expected. A server that is demoted, or that serves no keys for another reason, says so in a reply to any
-/// command: the connection ends, and the address is resolved again.
+/// Only a master is used, unless another server is expected. A server that is demoted, or that serves no keys for another
+/// reason, says so in a reply to any command: the connection ends, and the address is resolved again.
 ///
 /// A thread of its own reads replies and pushes. Callers write to the socket themselves where they can. When the
 /// connection is released, its thread ends and unanswered commands fail.
