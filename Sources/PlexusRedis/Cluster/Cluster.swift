@@ -10,13 +10,18 @@ final class Cluster: Sendable {
     var slots: SlotsState
     var connection: RedisConnection?
     /// The reading of the map that is in progress.
-    var reading: Task<Void, any Error>?
+    var reading: Task<Result<Void, any Error>, Never>?
+    /// The time at which the map was read last because a master was out of reach.
+    var searchTime: Nanoseconds?
     /// Whether it tells the health.
     var reports = false
     /// Called after each change of the map.
     var observers: [@Sendable () -> Void] = []
     var onEvent: @Sendable (RedisConnection.Event) -> Void = { _ in }
   }
+
+  /// The shortest time between two searches, of which each space and topic begins some.
+  private static let searchPace: Nanoseconds = 100_000_000
 
   private let state: Locked<State>
 
@@ -65,10 +70,11 @@ final class Cluster: Sendable {
 
   /// Returns the master of a slot.
   ///
-  /// - Throws: The reason why it is not known.
+  /// - Throws: The reason why it is not known, or a `CancellationError` if the task is cancelled before it is.
   func master(of slot: Int) async throws -> RedisAddress {
     if let known = knownMaster(of: slot) { return known }
-    try await read().value
+    guard let reading = await read().value(within: nil) else { throw CancellationError() }
+    try reading.get()
     if let known = knownMaster(of: slot) { return known }
     throw RedisConnectionError.unreachable(
       address: .cluster(servers),
@@ -98,11 +104,18 @@ final class Cluster: Sendable {
   ///
   /// The next time, another server is asked: one that is cut off from the others knows of no failover.
   func search() {
-    let known = state.withLock { $0.reading }
-    guard known == nil else { return }
+    let isDue = state.withLock { state in
+      let now = Nanoseconds.now
+      guard state.reading == nil, now - (state.searchTime ?? .min / 2) >= Self.searchPace else {
+        return false
+      }
+      state.searchTime = now
+      return true
+    }
+    guard isDue else { return }
     Task.detached { [self] in
       let before = state.withLock { $0.slots }
-      try? await read().value
+      _ = await read().value
       let (next, connection) = state.withLock { state -> (RedisAddress?, RedisConnection?) in
         let first = state.slots.servers[0]
         guard state.slots.hasSameMasters(as: before) else { return (nil, nil) }
@@ -120,16 +133,23 @@ final class Cluster: Sendable {
   /// - Parameter connection: The connection to the server that is asked, if it is another one.
   /// - Returns: The reading.
   @discardableResult
-  private func read(over connection: RedisConnection? = nil) -> Task<Void, any Error> {
+  private func read(
+    over connection: RedisConnection? = nil
+  ) -> Task<Result<Void, any Error>, Never> {
     state.withLock { state in
       if connection == nil { state.reports = true }
       if let reading = state.reading { return reading }
       guard let source = connection ?? state.connection else {
-        return Task { throw RedisConnectionError.closed }
+        return Task { .failure(RedisConnectionError.closed) }
       }
       let task = Task.detached { [self] in
         defer { self.state.withLock { ($0.reading, $0.reports) = (nil, false) } }
-        try await readMap(over: source)
+        do {
+          try await readMap(over: source)
+          return Result<Void, any Error>.success(())
+        } catch {
+          return .failure(error)
+        }
       }
       state.reading = task
       return task

@@ -191,7 +191,7 @@ final class Route: Sendable {
         if isBusy {
           state.withLock { $0.busyUntil = .now + Self.busyTime }
           // A master that is cut off from the others does not know by which one it was replaced.
-          router?.cluster?.search()
+          if redirection?.error.code == "CLUSTERDOWN" { router?.cluster?.search() }
         }
         break
       }

@@ -97,11 +97,14 @@ struct `Events over a cluster` {
   /// Publishes numbers until an ephemeral connection, which can have to subscribe again, receives one of them.
   ///
   /// Expects that it has received each number at most once, in order, or has reported what is missing.
+  ///
+  /// - Returns: The number after the last one.
+  @discardableResult
   private func publish(
     from start: Int,
     by sender: EventNode,
     untilReceivedBy receiver: EventNode
-  ) async throws {
+  ) async throws -> Int {
     func received() -> [Int] { receiver.notes.entries.compactMap { Int($0) } }
     var end = start
     while received().last ?? 0 < start {
@@ -113,6 +116,7 @@ struct `Events over a cluster` {
     if numbers != Array(0...(numbers.last ?? 0)) {
       #expect(receiver.reports.entries.contains { $0.hasSuffix("gap") })
     }
+    return end
   }
 
   @Test func `an ephemeral connection reports what it has missed while a slot moves under load`()
@@ -127,6 +131,27 @@ struct `Events over a cluster` {
     let publishing = Publishing(sender)
     try await moveSlot(of: cluster, from: sender, to: receiver)
     let count = try await publishing.end()
+    try await publish(from: count, by: sender, untilReceivedBy: receiver)
+    for node in [sender, receiver] { try await node.engine.close() }
+  }
+
+  @Test func `an ephemeral connection receives events after its master has left the cluster`()
+    async throws
+  {
+    let cluster = try await RedisCluster()
+    let owner = try cluster.owner(of: "notes")
+    let master = try await cluster.addMaster()
+    try await cluster.moveSlot(of: "notes", to: master)
+    let (sender, receiver) = (
+      try EventNode(at: cluster.address), try EventNode(at: cluster.address)
+    )
+    await sender.connect(.publishOnly)
+    await receiver.receive(.ephemeral)
+    try await sender.publish("0")
+    let count = try await publish(from: 1, by: sender, untilReceivedBy: receiver)
+    try await cluster.moveSlot(of: "notes", to: owner)
+    // It still runs, and answers those that are connected.
+    try cluster.removeMaster(master)
     try await publish(from: count, by: sender, untilReceivedBy: receiver)
     for node in [sender, receiver] { try await node.engine.close() }
   }

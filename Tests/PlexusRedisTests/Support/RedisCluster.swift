@@ -30,7 +30,8 @@ final class RedisCluster: Sendable {
 
   private struct State {
     var nodes: [Node] = []
-    var dead: Set<Int> = []
+    /// The servers that were killed, or removed from the cluster.
+    var gone: Set<Int> = []
   }
 
   /// The number of slots of a cluster.
@@ -90,9 +91,9 @@ final class RedisCluster: Sendable {
   /// The servers.
   var nodes: [Node] { state.withLock { $0.nodes } }
 
-  /// The numbers of the servers that were not killed.
+  /// The numbers of the servers that were neither killed nor removed.
   private var living: [Int] {
-    state.withLock { state in state.nodes.indices.filter { !state.dead.contains($0) } }
+    state.withLock { state in state.nodes.indices.filter { !state.gone.contains($0) } }
   }
 
   /// The addresses of all servers.
@@ -174,9 +175,17 @@ final class RedisCluster: Sendable {
     return index
   }
 
+  /// Removes a master without slots from the cluster, as an operator does; its server continues.
+  func removeMaster(_ index: Int) throws {
+    let id = nodes[index].id
+    state.withLock { _ = $0.gone.insert(index) }
+    try perform("CLUSTER RESET", at: index)
+    try performEverywhere("CLUSTER FORGET \(id)")
+  }
+
   /// Ends a server as a crash does.
   func kill(_ index: Int) {
-    state.withLock { _ = $0.dead.insert(index) }
+    state.withLock { _ = $0.gone.insert(index) }
     server(index).kill()
   }
 
@@ -190,7 +199,7 @@ final class RedisCluster: Sendable {
       // Another program has its port for now.
       server.kill()
     }
-    state.withLock { _ = $0.dead.remove(index) }
+    state.withLock { _ = $0.gone.remove(index) }
     await settle()
   }
 

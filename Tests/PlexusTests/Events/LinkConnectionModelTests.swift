@@ -130,11 +130,11 @@ struct `The receiving side of a link` {
     )
   }
 
-  @Test func `decodes 32 events of a batch before the handlers get them`() async {
-    let script = [[.connected(at: .start)] + (1...70).map { message($0) }]
+  @Test func `decodes 128 events of a batch before the handlers get them`() async {
+    let script = [[.connected(at: .start)] + (1...300).map { message($0) }]
     let log = await log(script, hasBatches: true, recordsDecoding: true)
     let runs = log.split { $0 == "connected" || $0 == "ended" }.flatMap { $0 }
-    let expected = [1...32, 33...64, 65...70].flatMap { numbers in
+    let expected = [1...128, 129...256, 257...300].flatMap { numbers in
       numbers.map { _ in "decode" } + numbers.map { "\($0)" }
     }
     #expect(runs == expected)

@@ -42,13 +42,18 @@ struct `The decisions of a connection` {
   }
 
   @Test func `repetitions are recognized within the latest ids, and memory is bounded`() {
-    var ids = LinkConnectionState.RecentIDs(limit: 3)
-    for id in ["1", "2", "3", "1", "4"] { ids.insert(id) }
-    #expect(!ids.contains("1"))
-    #expect(["2", "3", "4"].allSatisfy { ids.contains($0) })
-    let areNew = (0..<100).map { ids.insert("n\($0)") }
-    #expect(!areNew.contains(false))
-    #expect(ids.contains("n97") && !ids.contains("n96"))
+    for limit in 1...5 {
+      var ids = LinkConnectionState.RecentIDs(limit: limit)
+      for number in 0..<100 {
+        let isNew = ids.insert("\(number)")
+        #expect(isNew)
+        let known = (0...number).filter { ids.contains("\($0)") }
+        #expect(known.suffix(limit) == Array(max(0, number + 1 - limit)...number)[...])
+        #expect(known.count <= 2 * limit)
+        let areNew = known.map { ids.insert("\($0)") }
+        #expect(!areNew.contains(true))
+      }
+    }
   }
 
   @Test func `foreign messages are skipped, or rejected by a group`() {

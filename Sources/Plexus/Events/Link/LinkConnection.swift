@@ -88,7 +88,7 @@ extension LinkConnection.Parts {
   /// The number of events of a batch that are decoded before the handlers get them.
   ///
   /// Handlers that wait are then woken once for all of them: waking takes longer than decoding an event.
-  private static let decodedTogether = 32
+  private static let decodedTogether = 128
 
   /// Receives the messages of a stream until it ends, or the task is cancelled.
   fileprivate func read(_ state: inout LinkConnectionState) async throws {

@@ -130,34 +130,32 @@ struct LinkConnectionState: Sendable {
 }
 
 extension LinkConnectionState {
-  /// The ids of the latest messages, up to a number of them.
+  /// The ids of the latest messages: at least a number of them, and at most twice as many.
   struct RecentIDs: Sendable {
     private let limit: Int
-    private var ids: Set<String> = []
-    private var order: [String] = []
-    /// The place of the oldest id, once the limit is reached.
-    private var oldest = 0
+    private var latest: Set<String> = []
+    /// The ids before the latest ones.
+    ///
+    /// They are forgotten together: to remove one for each message takes longer than the rest of the bookkeeping.
+    private var earlier: Set<String> = []
 
     init(limit: Int) {
       self.limit = limit
     }
 
     func contains(_ id: String) -> Bool {
-      ids.contains(id)
+      latest.contains(id) || earlier.contains(id)
     }
 
-    /// Adds an id in place of the oldest one, if the limit is reached.
+    /// Adds an id.
     ///
     /// - Returns: Whether it was not known.
     @discardableResult
     mutating func insert(_ id: String) -> Bool {
-      guard ids.insert(id).inserted else { return false }
-      if order.count < limit {
-        order.append(id)
-      } else {
-        ids.remove(order[oldest])
-        order[oldest] = id
-        oldest = (oldest + 1) % limit
+      guard !earlier.contains(id), latest.insert(id).inserted else { return false }
+      if latest.count == limit {
+        earlier = latest
+        latest = Set(minimumCapacity: limit)
       }
       return true
     }
