@@ -45,7 +45,7 @@
 ///
 /// The closure returns nothing or, for persistent events, a ``HandlerResult``. Returning nothing counts as success,
 /// throwing as failure. The result determines whether a persistent event is delivered to further subscribers and
-/// whether it is retained: see <doc:persistent-events>.
+/// whether it is retained: see <doc:events>.
 ///
 /// Removing an asynchronous handler during a call cancels its task; the delivery of a persistent event then counts as
 /// failed.
@@ -55,7 +55,7 @@
 /// An event can be retained for later subscribers. It is then delivered to one subscriber at a time, in
 /// subscription order, and each delivery waits for the result of the previous one. Events that are posted meanwhile
 /// with the same type and scope are queued. A handler that hangs blocks the queue until it is removed. See
-/// <doc:persistent-events>.
+/// <doc:events>.
 ///
 /// ## Lifetimes
 ///

@@ -8,7 +8,7 @@
 /// ```
 ///
 /// Handlers can return a ``HandlerResult`` to report whether they handled the event.
-/// <doc:persistent-events> describes the effects of each rule.
+/// <doc:events> describes the effects of each rule.
 public protocol PersistentEvent: Event {
   /// The rule that ends the retention of an event.
   var persistenceRule: PersistenceRule { get }
