@@ -383,7 +383,7 @@ struct `Caches over a cluster` {
     try await close(nodes)
   }
 
-  @Test func `copies that only the former master knows of are not used after a promotion`()
+  @Test func `changes after a promotion reach copies that only the former master knows of`()
     async throws
   {
     let cluster = try await RedisCluster(replicas: 1)
@@ -395,14 +395,24 @@ struct `Caches over a cluster` {
     for node in nodes {
       for key in Self.keys { #expect(try await node.request(key) == "1") }
     }
+    let map = try #require(nodes[1].maps["values"])
+    let shown = Log<String>()
+    let showing = Task {
+      for await state in map["k1"].subscribe(refetching: .whenStale) {
+        if let value = state.value { shown.append(value) }
+      }
+    }
+    await shown.contains("1")
     let former = try cluster.owner(of: "values")
     let master = try await cluster.promoteReplica(of: former)
     await Failover.poll { cluster.connectionCounts(named: "plexus")[master] == nodes.count }
     // It is a replica now, which announces what it hears from the master.
     cluster.kill(former)
     origin.withLock { $0 = "2" }
-    try await nodes[0].maps["values"]?.clear("k0")
+    for key in ["k0", "k1"] { try await nodes[0].maps["values"]?.clear(key) }
     while try await nodes[1].request("k0") != "2" { await Task.detached {}.value }
+    await shown.contains("2")
+    showing.cancel()
     try await close(nodes)
   }
 

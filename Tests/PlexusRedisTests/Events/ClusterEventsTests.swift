@@ -150,7 +150,7 @@ struct `Events over a cluster` {
     try await sender.publish("0")
     let count = try await publish(from: 1, by: sender, untilReceivedBy: receiver)
     try await cluster.moveSlot(of: "notes", to: owner)
-    // It still runs, and answers those that are connected.
+    // It still runs, and answers its connections.
     try cluster.removeMaster(master)
     try await publish(from: count, by: sender, untilReceivedBy: receiver)
     for node in [sender, receiver] { try await node.engine.close() }
