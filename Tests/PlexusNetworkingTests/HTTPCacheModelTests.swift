@@ -16,7 +16,7 @@ import FoundationNetworking
 @Suite(.fewAtOnce)
 struct `A cache of HTTP beside a model` {
   @Test func `answers as RFC 9111 says in two thousand histories`() async throws {
-    for seed in 0..<2_000 {
+    for seed in 0..<Effort.count(2_000) {
       let history = HTTPHistory(seed: UInt64(seed))
       do {
         try await history.run()

@@ -19,7 +19,7 @@ struct `Histories of a folder of media` {
   func `lead to files that the server has had, are counted, and are not downloaded twice`(
     part: Int
   ) async throws {
-    for number in 0..<260 {
+    for number in 0..<Effort.count(260) {
       let history = MediaHistory(seed: UInt64(part * 1_000 + number))
       await history.run(steps: 6)
       try #require(

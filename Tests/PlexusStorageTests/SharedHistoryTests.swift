@@ -5,9 +5,8 @@ import PlexusTesting
 import TestSupport
 import Testing
 
-/// The number of histories in memory, set by the environment's `PLEXUS_HISTORIES`.
-private let historyCount =
-  ProcessInfo.processInfo.environment["PLEXUS_HISTORIES"].flatMap { Int($0) } ?? 2_400
+/// The number of histories in memory.
+private let historyCount = Effort.count(2_400)
 
 @Suite(.fewAtOnce)
 struct `Any history of two maps with one cacher` {

@@ -479,9 +479,8 @@ struct `Multiplexers with files` {
   }
 }
 
-/// The number of times that each of the following tests kills a process, set by the environment's `PLEXUS_KILLS`.
-private let killCount =
-  ProcessInfo.processInfo.environment["PLEXUS_KILLS"].flatMap { Int($0) } ?? 12
+/// The number of times that each of the following tests kills a process.
+private let killCount = Effort.count(12)
 
 @Suite(.fewAtOnce, .serialized)
 struct `Maps in processes that are killed` {

@@ -125,7 +125,8 @@ struct `A server that breaks its protocol` {
 
   @Test(arguments: Purpose.allCases)
   func `D13: no request fails because of a reply, whatever it is`(purpose: Purpose) async throws {
-    for reply in Self.replies {
+    let offset = Purpose.allCases.firstIndex(of: purpose) ?? 0
+    for reply in Effort.some(of: Self.replies, offset: offset) {
       let server = try makeServer { other, _ in other == purpose ? reply + "\r\n" : nil }
       let engine = try await connected(to: server)
       let map = makeMap(engine)

@@ -79,7 +79,7 @@ struct `Processes under load` {
     /// Waits until the first process, which is never stopped, has performed some hundreds of further operations.
     func perform(_ hundreds: Int) async {
       let count = processes[0].allAnswers.count { $0 == "operations" }
-      await processes[0].answers(count + hundreds) { $0 == "operations" }
+      await processes[0].answers(count + Effort.count(hundreds)) { $0 == "operations" }
     }
 
     /// Kills the last process, and starts another one.
@@ -114,7 +114,7 @@ struct `Processes under load` {
     let history = try history(on: servers)
     let violations = history.violations(lease: UInt64(Self.nearLease) * 1_000_000, lost: lost)
     #expect(violations.isEmpty, "\(violations.count): \(violations.prefix(3).map { "\($0)" })")
-    #expect(history.requestCount > 1_000)
+    #expect(history.requestCount > Effort.count(1_000))
   }
 
   /// Returns the history that the processes have written so far.

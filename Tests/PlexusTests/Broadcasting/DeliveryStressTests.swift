@@ -5,7 +5,7 @@ import Testing
 
 /// Millions of deliveries without a gap, a repetition, a change of order or a leftover element.
 ///
-/// `PLEXUS_DELIVERIES=100000000 swift test --filter DeliveryStress` sets their number.
+/// `PLEXUS_EFFORT=100 swift test --filter DeliveryStress` makes a hundred million of them.
 @Suite(.fewAtOnce, .serialized) struct `Delivery stress` {
   /// The numbers of the parcels that one consumer has received.
   final class Consumer: Sendable {
@@ -60,28 +60,20 @@ import Testing
     }
   }
 
-  static let deliveries = ProcessInfo.processInfo.environment["PLEXUS_DELIVERIES"]
-    .flatMap { Int($0) }
-
   @Test
   func `stress: of millions of deliveries none is lost, doubled, out of order or left behind`()
     async
   {
     let consumers = 10
     let each = 2_500
-    let wanted = Self.deliveries ?? 1_000_000
+    let wanted = Effort.count(1_000_000)
     let rounds = max(1, wanted / (consumers * each * 2))
     let census = Census()
     let tallies = await run(census, rounds: rounds, each: each, consumers: consumers)
     let expected = Consumer.Tally(count: rounds * each * 2)
     #expect(tallies == Array(repeating: expected, count: consumers))
     await census.falls(to: 0)
-    if Self.deliveries != nil {
-      let total = tallies.reduce(0) { $0 + $1.count }
-      print(
-        "\(total) deliveries, tallies: \(Set(tallies.map { "\($0)" })), living: \(census.living)"
-      )
-    }
+    if Effort.isFull { print("\(tallies.reduce(0) { $0 + $1.count }) deliveries") }
   }
 
   /// Sends in rounds, so that memory does not grow, and returns the numbers that the consumers have received.

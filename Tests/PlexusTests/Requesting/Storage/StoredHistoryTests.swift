@@ -4,9 +4,7 @@ import PlexusTesting
 import TestSupport
 import Testing
 
-/// The number of histories, set by the environment's `PLEXUS_HISTORIES`.
-private let historyCount =
-  ProcessInfo.processInfo.environment["PLEXUS_HISTORIES"].flatMap { Int($0) } ?? 40_000
+private let historyCount = Effort.count(40_000)
 
 @Suite(.fewAtOnce) struct `Any history of a map behind a cacher` {
   @Test(arguments: 0..<8)

@@ -1,0 +1,23 @@
+import Foundation
+
+/// How thorough the tests are: the share of the histories, rounds and kills of a nightly check, where it is 1.
+///
+/// The environment's `PLEXUS_EFFORT` sets it, also above 1. It is 0.2 by default.
+public enum Effort {
+  private static let share =
+    ProcessInfo.processInfo.environment["PLEXUS_EFFORT"].flatMap { Double($0) } ?? 0.2
+
+  /// Whether the tests are as thorough as in a nightly check.
+  public static var isFull: Bool { share >= 1 }
+
+  /// Returns the share of a number of repetitions, at least 1.
+  public static func count(_ nightly: Int) -> Int {
+    max(1, Int((Double(nightly) * share).rounded(.up)))
+  }
+
+  /// Returns the share of some cases, evenly spread, and other ones for each offset.
+  public static func some<Case>(of cases: [Case], offset: Int = 0) -> [Case] {
+    let step = max(1, Int((1 / share).rounded()))
+    return cases.indices.filter { ($0 + offset) % step == 0 }.map { cases[$0] }
+  }
+}
