@@ -3,7 +3,7 @@ import Foundation
 /// How thorough the tests are: the share of the histories, rounds and kills of a nightly check, where it is 1.
 ///
 /// The environment's `PLEXUS_EFFORT` sets it, also above 1. It is 0.2 by default.
-public enum Effort {
+public enum Effort: Sendable {
   private static let share =
     ProcessInfo.processInfo.environment["PLEXUS_EFFORT"].flatMap { Double($0) } ?? 0.2
 

@@ -186,13 +186,11 @@ final class Route: Sendable {
       let end = deadline ?? .now + Nanoseconds(router?.settings.commandTimeout ?? .zero)
       deadline = end
       let isBusy = redirection.map { Redirection($0.error) == nil } ?? false
+      // A master that is cut off from the others, or has left them, does not know by which one it was replaced.
+      if redirection?.error.code == "CLUSTERDOWN" { router?.cluster?.search() }
       if isBusy, state.withLock({ $0.busyUntil > .now }) { break }
       guard .now + pause < end else {
-        if isBusy {
-          state.withLock { $0.busyUntil = .now + Self.busyTime }
-          // A master that is cut off from the others does not know by which one it was replaced.
-          if redirection?.error.code == "CLUSTERDOWN" { router?.cluster?.search() }
-        }
+        if isBusy { state.withLock { $0.busyUntil = .now + Self.busyTime } }
         break
       }
       if isBusy { pause = min(pause * 2, Self.longestPause) } else { count += 1 }
