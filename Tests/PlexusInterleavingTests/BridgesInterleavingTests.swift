@@ -15,7 +15,8 @@ extension `Every order of jobs` {
       }
     }
 
-    @Test func `waiting for a subscriber ends, whatever else subscribes and leaves`() throws {
+    @Test(.guarantee(.subscriberCountsYieldEveryChange))
+    func `waiting for a subscriber ends, whatever else subscribes and leaves`() throws {
       try forEveryInterleaving(deviations: 3) {
         let messenger = Messenger<Int>()
         let waiters = (0..<2).map { _ in Task { try await messenger.waitForSubscriber() } }

@@ -49,7 +49,7 @@ extension `Every order of jobs` {
       }
     }
 
-    @Test(arguments: Way.allCases)
+    @Test(.guarantee(.cancelledLoopsEnd), arguments: Way.allCases)
     func `a cancelled loop ends at any time, and delays no other loop`(way: Way) throws {
       try forEveryInterleaving(deviations: 4) {
         let messenger = Messenger<Int>()
@@ -122,7 +122,7 @@ extension `Every order of jobs` {
       }
     }
 
-    @Test(arguments: Way.allCases)
+    @Test(.guarantee(.finishedMessengersEndTheirStreams), arguments: Way.allCases)
     func `finish follows what was sent before, and wakes all subscribers`(way: Way) throws {
       try forEveryInterleaving(deviations: 3) {
         let messenger = Messenger<Int>()
@@ -169,7 +169,9 @@ extension `Every order of jobs` {
       }
     }
 
-    @Test func `two senders are seen in one order by all`() throws {
+    @Test(.guarantee(.allSubscribersSeeOneOrder)) func `two senders are seen in one order by all`()
+      throws
+    {
       try forEveryInterleaving(deviations: 3) {
         let messenger = Messenger<Int>()
         let readers = [Way.unbounded.read(messenger), Way.stream.read(messenger)]
@@ -190,7 +192,8 @@ extension `Every order of jobs` {
       }
     }
 
-    @Test func `a loop that is left and continued elsewhere loses nothing`() throws {
+    @Test(.guarantee(.copiesShareOnePosition))
+    func `a loop that is left and continued elsewhere loses nothing`() throws {
       try forEveryInterleaving {
         let messenger = Messenger<Int>()
         let subscription = messenger.subscription()
@@ -232,7 +235,7 @@ extension `Every order of jobs` {
       }
     }
 
-    @Test(arguments: [false, true])
+    @Test(.guarantee(.handlersDoNotStartAfterCancellation), arguments: [false, true])
     func `no handler starts after it was cancelled on its own actor`(isAsync: Bool) throws {
       try forEveryInterleaving {
         let messenger = Messenger<Int>()
@@ -254,7 +257,7 @@ extension `Every order of jobs` {
       }
     }
 
-    @Test(arguments: [false, true])
+    @Test(.guarantee(.suspendedReadersKeepSubscriptionOrder), arguments: [false, true])
     func `a handler that follows another one on the same actor misses nothing`(isAsync: Bool) throws
     {
       try forEveryInterleaving(deviations: 4) {
@@ -281,7 +284,8 @@ extension `Every order of jobs` {
       }
     }
 
-    @Test func `a released owner is not called again, and its handler is removed`() throws {
+    @Test(.guarantee(.tokensAndOwnersReleaseHandlers))
+    func `a released owner is not called again, and its handler is removed`() throws {
       final class Owner: Sendable {}
       try forEveryInterleaving {
         let messenger = Messenger<Int>()
@@ -306,10 +310,13 @@ extension `Every order of jobs` {
       }
     }
 
-    @Test(arguments: [
-      BufferingPolicy<Int>.bufferingOldest(2), .bufferingNewest(2), .bufferingNewest(100),
-      .unbounded,
-    ])
+    @Test(
+      .guarantee(.suspendedReadersKeepSubscriptionOrder),
+      arguments: [
+        BufferingPolicy<Int>.bufferingOldest(2), .bufferingNewest(2), .bufferingNewest(100),
+        .unbounded,
+      ]
+    )
     func `rule 0.2: a handler is served before a loop that came later`(
       policy: BufferingPolicy<Int>
     ) throws {

@@ -42,7 +42,10 @@ extension `Every order of jobs` {
       try results.mapValues { try $0.get() }
     }
 
-    @Test(arguments: [CachePolicy.UnobservedFetch.finishAndStore, .cancel])
+    @Test(
+      .guarantee(.requestsShareOneFetch),
+      arguments: [CachePolicy.UnobservedFetch.finishAndStore, .cancel]
+    )
     func `R1: two requests that overlap fetch each key once`(
       policy: CachePolicy.UnobservedFetch
     ) throws {
@@ -65,7 +68,10 @@ extension `Every order of jobs` {
       }
     }
 
-    @Test(arguments: [CachePolicy.UnobservedFetch.finishAndStore, .cancel])
+    @Test(
+      .guarantee(.droppedKeysDoNotFillABatch),
+      arguments: [CachePolicy.UnobservedFetch.finishAndStore, .cancel]
+    )
     func `a window gives every remaining caller its value, no matter who leaves and when it ends`(
       policy: CachePolicy.UnobservedFetch
     ) throws {

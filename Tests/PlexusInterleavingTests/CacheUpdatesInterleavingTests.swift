@@ -12,7 +12,8 @@ extension `Every order of jobs` {
 
     private struct Refused: Error {}
 
-    @Test func `an update, a fetch and a clear leave the update or nothing of it`() throws {
+    @Test(.guarantee(.optimisticUpdatesRollBack))
+    func `an update, a fetch and a clear leave the update or nothing of it`() throws {
       try forEveryInterleaving {
         let map = MultiplexerMap<Int, Int>(policy: CachePolicy(timeToLive: .zero)) { _ in
           await hop()
@@ -36,7 +37,8 @@ extension `Every order of jobs` {
       }
     }
 
-    @Test func `an optimistic update that fails leaves no trace, whatever is fetched meanwhile`()
+    @Test(.guarantee(.optimisticUpdatesRollBack))
+    func `an optimistic update that fails leaves no trace, whatever is fetched meanwhile`()
       throws
     {
       try forEveryInterleaving(deviations: 5) {
@@ -63,8 +65,8 @@ extension `Every order of jobs` {
       }
     }
 
-    @Test func `an optimistic update that fails is taken back though a refresh fails, too`() throws
-    {
+    @Test(.guarantee(.optimisticUpdatesRollBack))
+    func `an optimistic update that fails is taken back though a refresh fails, too`() throws {
       try forEveryInterleaving(deviations: 5) {
         let map = MultiplexerMap<Int, Int> { _ in
           await hop()
@@ -86,7 +88,8 @@ extension `Every order of jobs` {
       }
     }
 
-    @Test func `of two optimistic updates the one that is committed stays`() throws {
+    @Test(.guarantee(.optimisticUpdatesRollBack))
+    func `of two optimistic updates the one that is committed stays`() throws {
       try forEveryInterleaving {
         let map = MultiplexerMap<Int, [Int]> { _ in [] }
         map.store([], for: 1)
@@ -105,7 +108,8 @@ extension `Every order of jobs` {
       }
     }
 
-    @Test func `clearing tags keeps nothing of a fetch that began before`() throws {
+    @Test(.guarantee(.cacheEventsNameOutcomes))
+    func `clearing tags keeps nothing of a fetch that began before`() throws {
       try forEveryInterleaving {
         let calls = Journal()
         let map = MultiplexerMap<Int, Int>(tagging: { _ in ["all"] }) { _ in

@@ -68,7 +68,7 @@ extension `Every order of jobs` {
       }
     }
 
-    @Test(arguments: rules, [true, false])
+    @Test(.guarantee(.eventsAreRetainedBeforeDelivery), arguments: rules, [true, false])
     func `a subscriber that joins around a post gets the event at most once`(
       rule: PersistenceRule,
       succeeds: Bool
@@ -101,7 +101,7 @@ extension `Every order of jobs` {
       }
     }
 
-    @Test(arguments: [true, false])
+    @Test(.guarantee(.unhandledEventsAreRetained), arguments: [true, false])
     func `two late subscribers never handle the same event both with success`(removes: Bool) throws
     {
       try forEveryInterleaving(deviations: 2) {
@@ -161,7 +161,7 @@ extension `Every order of jobs` {
       }
     }
 
-    @Test(arguments: [nil] + rules)
+    @Test(.guarantee(.eventsHaveOneOrderPerScope), arguments: [nil] + rules)
     func `streams and handlers see one order, and miss nothing`(rule: PersistenceRule?) throws {
       try forEveryInterleaving(deviations: 2) {
         let (bus, notes) = (EventBus(), Notes())
@@ -192,7 +192,7 @@ extension `Every order of jobs` {
       }
     }
 
-    @Test(arguments: [nil] + rules)
+    @Test(.guarantee(.replacingReplacesTheHandler), arguments: [nil] + rules)
     func `an event reaches the handler that is replaced or the one that replaces it`(
       rule: PersistenceRule?
     ) throws {
@@ -228,7 +228,8 @@ extension `Every order of jobs` {
       }
     }
 
-    @Test func `handlers that post to each other and wait do not deadlock`() throws {
+    @Test(.guarantee(.nestedPostsAreQueued))
+    func `handlers that post to each other and wait do not deadlock`() throws {
       try forEveryInterleaving(deviations: 2) {
         let (bus, notes) = (EventBus(), Notes())
         let news = bus.observe(News.self) { news async in
@@ -314,7 +315,7 @@ extension `Every order of jobs` {
 
     // The fetch starts in its own task when the handler waits for it, so that no order reverses the two.
 
-    @Test(arguments: [nil, PersistenceRule.clearImmediately])
+    @Test(.guarantee(.ownKeyRequestsThrow), arguments: [nil, PersistenceRule.clearImmediately])
     func `R11: a post of a fetch does not wait behind a handler that waits for the fetch`(
       rule: PersistenceRule?
     ) throws {
@@ -334,7 +335,9 @@ extension `Every order of jobs` {
       }
     }
 
-    @Test func `R11: nor behind one that has removed itself`() throws {
+    @Test(.guarantee(.ownKeyRequestsThrow)) func `R11: nor behind one that has removed itself`()
+      throws
+    {
       try forEveryInterleaving(deviations: 3) {
         let (bus, notes, own) = (EventBus(), Notes(), Guarded<Multiplexer<Bool>?>(nil))
         bus.observe(id: 1, News.self) { news async throws -> HandlerResult in
@@ -355,7 +358,8 @@ extension `Every order of jobs` {
       }
     }
 
-    @Test func `R11: a post inside the action of a debouncer that the handler flushes is deferred`()
+    @Test(.guarantee(.ownKeyRequestsThrow))
+    func `R11: a post inside the action of a debouncer that the handler flushes is deferred`()
       throws
     {
       try forEveryInterleaving(deviations: 3) {

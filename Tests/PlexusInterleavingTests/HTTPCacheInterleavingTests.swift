@@ -38,7 +38,8 @@ extension `Every order of jobs` {
   struct `Requests of a cache of HTTP, in every order` {
     private struct Wrong: Error {}
 
-    @Test func `a caller never gets an answer whose Vary it does not match`() throws {
+    @Test(.guarantee(.varyIsRespected))
+    func `a caller never gets an answer whose Vary it does not match`() throws {
       let url = try #require(URL(string: "https://a.example/"))
       try forEveryInterleaving(deviations: 2) {
         let cache = HTTPCache<String>(

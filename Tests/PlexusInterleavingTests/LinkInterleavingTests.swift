@@ -49,7 +49,8 @@ extension `Every order of jobs` {
       attempts: 3
     )
 
-    @Test func `a node that is cut off gets every event once, in order`() throws {
+    @Test(.guarantee(.linksHoldInEveryOrder))
+    func `a node that is cut off gets every event once, in order`() throws {
       try forEveryInterleaving(deviations: 2) {
         let clock = ManualClock()
         let engine = EventMemory(clock: clock)
@@ -69,7 +70,8 @@ extension `Every order of jobs` {
       }
     }
 
-    @Test func `a group handles every event although one of its nodes leaves`() throws {
+    @Test(.guarantee(.linksHoldInEveryOrder))
+    func `a group handles every event although one of its nodes leaves`() throws {
       try forEveryInterleaving(deviations: 2) {
         let clock = ManualClock()
         let engine = EventMemory(clock: clock)
@@ -87,7 +89,8 @@ extension `Every order of jobs` {
       }
     }
 
-    @Test func `a node whose token was cancelled posts nothing that is published afterwards`()
+    @Test(.guarantee(.linksHoldInEveryOrder))
+    func `a node whose token was cancelled posts nothing that is published afterwards`()
       throws
     {
       try forEveryInterleaving(deviations: 2) {

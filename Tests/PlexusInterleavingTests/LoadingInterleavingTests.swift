@@ -26,7 +26,8 @@ extension `Every order of jobs` {
       }
     }
 
-    @Test func `a cancelled caller never costs another one its value`() throws {
+    @Test(.guarantee(.lastCancelledCallerCancelsTheLoad))
+    func `a cancelled caller never costs another one its value`() throws {
       try forEveryInterleaving {
         let publisher = DataPublisher<Int>()
         let doomed = Self.load(publisher, 1)
@@ -72,7 +73,8 @@ extension `Every order of jobs` {
       }
     }
 
-    @Test func `two callers share one load or load one after the other, never at once`() throws {
+    @Test(.guarantee(.secondLoadJoins))
+    func `two callers share one load or load one after the other, never at once`() throws {
       try forEveryInterleaving {
         let publisher = DataPublisher<Int>()
         let running = Messenger<Int>()
@@ -97,8 +99,8 @@ extension `Every order of jobs` {
       }
     }
 
-    @Test func `a reset while loading leaves nothing behind, and the caller gets its value`() throws
-    {
+    @Test(.guarantee(.lateLoadsAreReturnedOnly))
+    func `a reset while loading leaves nothing behind, and the caller gets its value`() throws {
       try forEveryInterleaving {
         let publisher = DataPublisher<Int>()
         publisher.update(7)

@@ -87,7 +87,8 @@ extension `Every order of jobs` {
       }
     }
 
-    @Test func `callers share one fetch of a page, or fetch one page after the other`() throws {
+    @Test(.guarantee(.pageLoadsShareOneFetch))
+    func `callers share one fetch of a page, or fetch one page after the other`() throws {
       try forEveryInterleaving {
         let fetches = Messenger<Int>()
         let log = fetches.subscription()

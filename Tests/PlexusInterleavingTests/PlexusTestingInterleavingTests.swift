@@ -24,7 +24,8 @@ extension `Every order of jobs` {
       }
     }
 
-    @Test func `waiting for sleepers never misses the last one`() throws {
+    @Test(.guarantee(.sleepersWaitsForSleepers))
+    func `waiting for sleepers never misses the last one`() throws {
       try forEveryInterleaving {
         let clock = ManualClock()
         let sleepers = (1...2).map { seconds in

@@ -39,7 +39,10 @@ extension `Every order of jobs` {
       return policy
     }
 
-    @Test(arguments: [CachePolicy.UnobservedFetch.finishAndStore, .cancel])
+    @Test(
+      .guarantee(.requestsShareOneFetch),
+      arguments: [CachePolicy.UnobservedFetch.finishAndStore, .cancel]
+    )
     func `R1: two requests share a fetch or find its value`(
       policy: CachePolicy.UnobservedFetch
     ) throws {
@@ -56,7 +59,8 @@ extension `Every order of jobs` {
       }
     }
 
-    @Test func `R5: a cancelled request never costs another one its value`() throws {
+    @Test(.guarantee(.cancelledCallersReturnImmediately))
+    func `R5: a cancelled request never costs another one its value`() throws {
       try forEveryInterleaving {
         let origin = Origin()
         let cache = Multiplexer { try await origin.fetch() }
@@ -72,7 +76,8 @@ extension `Every order of jobs` {
       }
     }
 
-    @Test func `R6: a fetch cancelled by its last caller is never shown to the next one`() throws {
+    @Test(.guarantee(.lastCallerFollowsThePolicy))
+    func `R6: a fetch cancelled by its last caller is never shown to the next one`() throws {
       try forEveryInterleaving {
         let origin = Origin()
         let cache = Multiplexer(policy: Self.cancelling()) { try await origin.fetch() }
@@ -88,7 +93,8 @@ extension `Every order of jobs` {
       }
     }
 
-    @Test func `R7: no caller is lost and nothing old is kept when a fetch is detached`() throws {
+    @Test(.guarantee(.clearDetachesTheFetch))
+    func `R7: no caller is lost and nothing old is kept when a fetch is detached`() throws {
       try forEveryInterleaving {
         let origin = Origin()
         let cache = Multiplexer { try await origin.fetch() }
@@ -108,7 +114,8 @@ extension `Every order of jobs` {
       }
     }
 
-    @Test func `R9: a refresh is never satisfied by a fetch that began before it`() throws {
+    @Test(.guarantee(.refreshCausesOneMoreFetch))
+    func `R9: a refresh is never satisfied by a fetch that began before it`() throws {
       try forEveryInterleaving(deviations: 5) {
         let origin = Origin()
         let cache = Multiplexer { try await origin.fetch() }
@@ -129,7 +136,8 @@ extension `Every order of jobs` {
       }
     }
 
-    @Test func `R10: a stored value wins over the fetch, whichever ends first`() throws {
+    @Test(.guarantee(.storedValuesWinOverFetches))
+    func `R10: a stored value wins over the fetch, whichever ends first`() throws {
       try forEveryInterleaving {
         let origin = Origin()
         let cache = Multiplexer { try await origin.fetch() }
@@ -145,7 +153,8 @@ extension `Every order of jobs` {
       }
     }
 
-    @Test func `R11: two fetches that wait for each other do not deadlock`() throws {
+    @Test(.guarantee(.ownKeyRequestsThrow))
+    func `R11: two fetches that wait for each other do not deadlock`() throws {
       try forEveryInterleaving(deviations: 5) {
         let own = Owner()
         let map = MultiplexerMap<Int, Int>(id: "m") { key in
@@ -219,7 +228,8 @@ extension `Every order of jobs` {
       }
     }
 
-    @Test func `the last state that a subscriber receives is the current one`() throws {
+    @Test(.guarantee(.subscribersCauseNoFetch))
+    func `the last state that a subscriber receives is the current one`() throws {
       try forEveryInterleaving(deviations: 4) {
         let origin = Origin()
         let cache = Multiplexer(policy: Self.cancelling()) { try await origin.fetch() }
@@ -239,7 +249,7 @@ extension `Every order of jobs` {
       }
     }
 
-    @Test
+    @Test(.guarantee(.unobservedFetchesDoNotBegin))
     func `nothing is fetched or stored once all callers of a refresh and before it have left`()
       throws
     {
@@ -263,7 +273,8 @@ extension `Every order of jobs` {
       }
     }
 
-    @Test func `the statistics count the fetches whose closures are called`() throws {
+    @Test(.guarantee(.fetchesCountsCalls))
+    func `the statistics count the fetches whose closures are called`() throws {
       try forEveryInterleaving {
         let origin = Origin()
         let cache = Multiplexer(policy: Self.cancelling()) { try await origin.fetch() }
@@ -281,7 +292,8 @@ extension `Every order of jobs` {
       }
     }
 
-    @Test func `a fetch with a timeout ends once, by its result or by the time`() throws {
+    @Test(.guarantee(.fetchTimeoutIsAFailure))
+    func `a fetch with a timeout ends once, by its result or by the time`() throws {
       try forEveryInterleaving(deviations: 4) {
         let clock = ManualClock()
         var policy = CachePolicy()

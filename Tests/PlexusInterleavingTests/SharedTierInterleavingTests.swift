@@ -55,7 +55,7 @@ extension `Every order of jobs` {
       }
     }
 
-    @Test func `nodes that ask at once fetch once`() throws {
+    @Test(.guarantee(.nodesHoldInEveryOrder)) func `nodes that ask at once fetch once`() throws {
       try forEveryInterleaving(deviations: 3) {
         let nodes = Nodes()
         let first = Task { try await nodes.a.request(7) }
@@ -67,7 +67,8 @@ extension `Every order of jobs` {
       }
     }
 
-    @Test func `no request after a clear gets anything that was fetched before it`() throws {
+    @Test(.guarantee(.nodesHoldInEveryOrder))
+    func `no request after a clear gets anything that was fetched before it`() throws {
       try forEveryInterleaving(deviations: 3) {
         let nodes = Nodes()
         let request = Task { try await nodes.a.request(7) }
@@ -81,7 +82,8 @@ extension `Every order of jobs` {
       }
     }
 
-    @Test func `no request after a clear everywhere gets anything that was fetched before it`()
+    @Test(.guarantee(.nodesHoldInEveryOrder))
+    func `no request after a clear everywhere gets anything that was fetched before it`()
       throws
     {
       try forEveryInterleaving(deviations: 2) {
@@ -100,7 +102,8 @@ extension `Every order of jobs` {
       }
     }
 
-    @Test func `no request after a refresh gets anything that was fetched before it`() throws {
+    @Test(.guarantee(.nodesHoldInEveryOrder))
+    func `no request after a refresh gets anything that was fetched before it`() throws {
       try forEveryInterleaving(deviations: 3) {
         let nodes = Nodes()
         let request = Task { try await nodes.a.request(7) }
@@ -114,7 +117,8 @@ extension `Every order of jobs` {
       }
     }
 
-    @Test func `a value that was stored is not replaced by a fetch that began before it`() throws {
+    @Test(.guarantee(.nodesHoldInEveryOrder))
+    func `a value that was stored is not replaced by a fetch that began before it`() throws {
       try forEveryInterleaving(deviations: 3) {
         let nodes = Nodes()
         let request = Task { try await nodes.a.request(7) }

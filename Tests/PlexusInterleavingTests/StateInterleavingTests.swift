@@ -34,7 +34,8 @@ extension `Every order of jobs` {
       }
     }
 
-    @Test func `dispatchAndWait returns after the effects, whatever others dispatch`() throws {
+    @Test(.guarantee(.dispatchAndWaitIncludesEffects))
+    func `dispatchAndWait returns after the effects, whatever others dispatch`() throws {
       try forEveryInterleaving(deviations: 4) {
         let store = Store<[Int], Int>([], middleware: [Self.addingTen]) { $0.append($1) }
         let callers = [1, 2].map { number in
@@ -67,7 +68,8 @@ extension `Every order of jobs` {
       }
     }
 
-    @Test func `the release of a store cancels its effects and ends its streams`() throws {
+    @Test(.guarantee(.storesEndTheirStreams))
+    func `the release of a store cancels its effects and ends its streams`() throws {
       try forEveryInterleaving(deviations: 4) {
         let ends = Messenger<Bool>()
         let ended = ends.subscription()
@@ -99,7 +101,8 @@ extension `Every order of jobs` {
       }
     }
 
-    @Test func `changes form a chain from the subscription to the end`() throws {
+    @Test(.guarantee(.changesAreReal))
+    func `changes form a chain from the subscription to the end`() throws {
       try forEveryInterleaving(deviations: 4) {
         var store: Store<Int, Int>? = Store(0) { $0 += $1 }
         let senders = [1, 10].map { number in
@@ -194,7 +197,7 @@ extension `Every order of jobs` {
       }
     }
 
-    @Test(arguments: [false, true])
+    @Test(.guarantee(.cancelledBagsStartNoClosure), arguments: [false, true])
     func `no closure of a consumer starts after its bag was cancelled on its actor`(
       isAsync: Bool
     ) throws {
@@ -241,7 +244,8 @@ extension `Every order of jobs` {
       }
     }
 
-    @Test func `a page that is released while its app is busy ends its streams`() throws {
+    @Test(.guarantee(.pagesKeepTheirStore))
+    func `a page that is released while its app is busy ends its streams`() throws {
       try forEveryInterleaving(deviations: 4) {
         let app = Store<Int, Int>(0) { $0 += $1 }
         var page: PageStore<Int, Int, Int, Int>? = app.page({ $0 }, reducer: { $0 += $1 })

@@ -102,7 +102,7 @@ extension `Every order of jobs` {
       #expect(fetchesInVain.withLock { $0 } == 0)
     }
 
-    @Test func `R7: clearing outlives every flush and fetch`() throws {
+    @Test(.guarantee(.clearIsDurable)) func `R7: clearing outlives every flush and fetch`() throws {
       try forEveryInterleaving(deviations: Effort.isFull ? 3 : 2) {
         let origin = Origin()
         let cacher = SlowCacher()
@@ -184,7 +184,8 @@ extension `Every order of jobs` {
       }
     }
 
-    @Test func `R8: clearing a repository keeps what was stored before from being read again`()
+    @Test(.guarantee(.repositoryClearCoversReleasedMembers))
+    func `R8: clearing a repository keeps what was stored before from being read again`()
       throws
     {
       try forEveryInterleaving(deviations: 2) {

@@ -30,7 +30,7 @@ extension `Every order of jobs` {
       #expect(failure?.description.contains("still not done after 300 jobs") == true)
     }
 
-    @Test func `rule 0.10: for a message`() throws {
+    @Test(.guarantee(.sendingStartsNoTask)) func `rule 0.10: for a message`() throws {
       try withFewJobs {
         let messenger = Messenger<Int>()
         let subscriptions = [
@@ -44,7 +44,7 @@ extension `Every order of jobs` {
       }
     }
 
-    @Test func `rule 0.10: for a state`() throws {
+    @Test(.guarantee(.sendingStartsNoTask)) func `rule 0.10: for a state`() throws {
       try withFewJobs {
         let publisher = DataPublisher<Int>(staleAfter: .seconds(1), clock: ManualClock())
         let cache = Multiplexer { 0 }
@@ -65,7 +65,7 @@ extension `Every order of jobs` {
       }
     }
 
-    @Test func `rule 0.10: for an event`() throws {
+    @Test(.guarantee(.sendingStartsNoTask)) func `rule 0.10: for an event`() throws {
       struct Ping: Event {}
       try withFewJobs {
         let bus = EventBus()
@@ -79,7 +79,7 @@ extension `Every order of jobs` {
       }
     }
 
-    @Test func `for a touch`() throws {
+    @Test(.guarantee(.sendingStartsNoTask)) func `for a touch`() throws {
       try withFewJobs {
         let clock = ManualClock()
         let debouncer = Debouncer(delay: .seconds(1), clock: clock)

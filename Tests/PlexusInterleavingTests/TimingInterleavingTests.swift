@@ -85,7 +85,9 @@ extension `Every order of jobs` {
       }
     }
 
-    @Test func `after cancel nothing is fired, and no task sleeps`() throws {
+    @Test(.guarantee(.cancelStopsFiring)) func `after cancel nothing is fired, and no task sleeps`()
+      throws
+    {
       try forEveryInterleaving {
         let clock = ManualClock()
         let counter = Counter()
@@ -135,7 +137,8 @@ extension `Every order of jobs` {
       }
     }
 
-    @Test func `flush returns when its action has ended, whatever else fires`() throws {
+    @Test(.guarantee(.flushWaitsForTheRun))
+    func `flush returns when its action has ended, whatever else fires`() throws {
       try forEveryInterleaving(deviations: 4) {
         let counter = Counter()
         let clock = ManualClock()
@@ -178,7 +181,8 @@ extension `Every order of jobs` {
       }
     }
 
-    @Test func `a debouncer that is released ends everything, whatever it is doing`() throws {
+    @Test(.guarantee(.releaseCancelsTheFiring))
+    func `a debouncer that is released ends everything, whatever it is doing`() throws {
       try forEveryInterleaving(deviations: 4) {
         let clock = ManualClock()
         let gate = Gate()
@@ -236,7 +240,8 @@ extension `Every order of jobs` {
       }
     }
 
-    @Test func `going back cancels the firing, or comes after it`() throws {
+    @Test(.guarantee(.restoredValuesCancelTheFiring))
+    func `going back cancels the firing, or comes after it`() throws {
       try forEveryInterleaving {
         let clock = ManualClock()
         let variable = DebouncerVar(0, delay: .seconds(1), clock: clock)
@@ -259,7 +264,8 @@ extension `Every order of jobs` {
       }
     }
 
-    @Test func `a throttler never fires twice in an interval`() throws {
+    @Test(.guarantee(.throttlersFireOncePerInterval))
+    func `a throttler never fires twice in an interval`() throws {
       try forEveryInterleaving(deviations: 5) {
         let clock = ManualClock()
         let throttler = Throttler(interval: .seconds(1), clock: clock)

@@ -27,7 +27,8 @@ extension `Every order of jobs` {
       }
     }
 
-    @Test func `updates, reads and subscriptions see one history of a value`() throws {
+    @Test(.guarantee(.valuesHoldInEveryOrder))
+    func `updates, reads and subscriptions see one history of a value`() throws {
       try forEveryInterleaving(deviations: Effort.isFull ? 4 : 3) {
         let value = CurrentValue(0)
         let writers = [1, 10].map { step in
@@ -56,7 +57,8 @@ extension `Every order of jobs` {
       }
     }
 
-    @Test func `a part is right while others dispatch, subscribe and drop`() throws {
+    @Test(.guarantee(.valuesHoldInEveryOrder))
+    func `a part is right while others dispatch, subscribe and drop`() throws {
       try forEveryInterleaving(deviations: Effort.isFull ? 4 : 3) {
         var store: Store<Int, Int>? = Store(0) { $0 += $1 }
         guard let part = store?.select({ $0 / 2 }) else { return }
@@ -125,7 +127,8 @@ extension `Every order of jobs` {
       }
     }
 
-    @Test func `a part of one key path is one history through all its temporaries`() throws {
+    @Test(.guarantee(.partsAreNeverBehind))
+    func `a part of one key path is one history through all its temporaries`() throws {
       try forEveryInterleaving(deviations: Effort.isFull ? 3 : 2) {
         let store = Store<[Int], Int>([0]) { $0[0] += $1 }
         let readers = (0..<2).map { _ in
@@ -156,8 +159,8 @@ extension `Every order of jobs` {
       }
     }
 
-    @Test func `the last live subscription leaves nothing behind, whenever a signal comes`() throws
-    {
+    @Test(.guarantee(.nothingRunsWithoutLiveSubscriptions))
+    func `the last live subscription leaves nothing behind, whenever a signal comes`() throws {
       try forEveryInterleaving(deviations: Effort.isFull ? 3 : 2) {
         let cache = Multiplexer<Int> {
           await hop()

@@ -7,7 +7,8 @@ import Testing
 #if canImport(FoundationNetworking)
 @Suite(.fewAtOnce)
 struct `A queue of callbacks` {
-  @Test func `has no more than a number of callbacks waiting, in order`() async {
+  @Test(.guarantee(.sessionsWaitForReceivers))
+  func `has no more than a number of callbacks waiting, in order`() async {
     let queue = DeliveryQueue()
     let (added, ran) = (Guarded(0), Guarded<[Int]>([]))
     let most = Guarded(0)

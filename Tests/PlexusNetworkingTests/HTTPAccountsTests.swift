@@ -63,8 +63,8 @@ struct `The answer for one account` {
     }
   }
 
-  @Test func `is not kept for another account that signs in before the next attempt`() async throws
-  {
+  @Test(.guarantee(.accountsDoNotMix))
+  func `is not kept for another account that signs in before the next attempt`() async throws {
     let transport = transport(failing: [1])
     let cache = cache(transport)
     let url = try url()
@@ -85,7 +85,8 @@ struct `The answer for one account` {
     )
   }
 
-  @Test func `is renewed behind a stale value for the account that has asked`() async throws {
+  @Test(.guarantee(.accountsDoNotMix))
+  func `is renewed behind a stale value for the account that has asked`() async throws {
     let transport = ClosureTransport { [gate] count, request, receiver in
       if count == 2 {
         try await gate.wait()
@@ -117,7 +118,8 @@ struct `The answer for one account` {
     #expect(transport.requests.withLock { $0.map(\.cookies) }[3] == "session=a")
   }
 
-  @Test func `comes from redirects that are all followed for the account that has asked`()
+  @Test(.guarantee(.accountsDoNotMix))
+  func `comes from redirects that are all followed for the account that has asked`()
     async throws
   {
     let isSwitched = Guarded(false)
@@ -163,7 +165,8 @@ struct `The answer for one account` {
     }
   }
 
-  @Test func `counts for the account at an origin that a redirect leads to`() async throws {
+  @Test(.guarantee(.accountsDoNotMix))
+  func `counts for the account at an origin that a redirect leads to`() async throws {
     let transport = redirecting()
     let cache = cache(transport)
     let (url, login) = (try url(), "https://b.example/login")
@@ -179,7 +182,8 @@ struct `The answer for one account` {
     #expect(transport.requests.withLock { $0.count } == 6)
   }
 
-  @Test func `is not shared with a caller of another account at an origin of a redirect`()
+  @Test(.guarantee(.accountsDoNotMix))
+  func `is not shared with a caller of another account at an origin of a redirect`()
     async throws
   {
     let cache = cache(redirecting(gate))
@@ -195,7 +199,7 @@ struct `The answer for one account` {
     #expect(try await cache.request(url) == "session=b")
   }
 
-  @Test(arguments: [301, 302])
+  @Test(.guarantee(.accountsDoNotMix), arguments: [301, 302])
   func `to cookies that were set on the way is for its caller alone`(status: Int) async throws {
     let transport = ClosureTransport { count, request, receiver in
       guard request.cookies.isEmpty else {
@@ -219,7 +223,8 @@ struct `The answer for one account` {
     #expect(transport.requests.withLock { $0.count } == 5)
   }
 
-  @Test func `is not requested with cookies that were removed`() async throws {
+  @Test(.guarantee(.removedCookiesStayRemoved))
+  func `is not requested with cookies that were removed`() async throws {
     let transport = transport(failing: [1])
     let cache = cache(transport)
     let url = try url()
@@ -235,7 +240,8 @@ struct `The answer for one account` {
     #expect(transport.requests.withLock { $0.map(\.cookies) } == ["session=a", "", "session=a"])
   }
 
-  @Test func `sets no cookies in a jar that was emptied, or has those of another account`()
+  @Test(.guarantee(.removedCookiesStayRemoved))
+  func `sets no cookies in a jar that was emptied, or has those of another account`()
     async throws
   {
     let transport = ClosureTransport { [gate] count, request, receiver in
@@ -277,7 +283,7 @@ struct `The answer for one account` {
     }
   }
 
-  @Test(arguments: ["Authorization", "X-API-Key"])
+  @Test(.guarantee(.credentialsSelectValues), arguments: ["Authorization", "X-API-Key"])
   func `is kept for the credentials that the transport has added`(name: String) async throws {
     let account = Guarded("a")
     let answers = ClosureTransport { count, request, receiver in
@@ -301,7 +307,8 @@ struct `The answer for one account` {
     #expect(answers.requests.withLock { $0.count } == 3)
   }
 
-  @Test func `is kept for the credentials that the rules name`() async throws {
+  @Test(.guarantee(.credentialsSelectValues))
+  func `is kept for the credentials that the rules name`() async throws {
     var rules = rules
     rules.redirects.credentials.append("X-API-Key")
     let answers = ClosureTransport { _, request, receiver in
@@ -317,7 +324,8 @@ struct `The answer for one account` {
     #expect(answers.requests.withLock { $0.count } == 2)
   }
 
-  @Test func `that is an error is not given to a caller of another account`() async throws {
+  @Test(.guarantee(.credentialsSelectValues))
+  func `that is an error is not given to a caller of another account`() async throws {
     let answers = ClosureTransport { [gate] count, request, receiver in
       let user = request.value(forHTTPHeaderField: "X-User") ?? ""
       if count == 1 {

@@ -54,7 +54,8 @@ struct `A cache of HTTP under attack` {
 
   // MARK: - Values that must be forgotten
 
-  @Test func `a change invalidates a value however many URLs were requested since`() async throws {
+  @Test(.guarantee(.unsafeRedirectsInvalidate))
+  func `a change invalidates a value however many URLs were requested since`() async throws {
     let transport = transport { count, _ in (200, Self.fresh, "\(count)") }
     let cache = cache(transport, capacity: .count(20_000))
     for number in 0..<10_001 {
@@ -78,9 +79,12 @@ struct `A cache of HTTP under attack` {
     #expect(cache.cachedValue(request) == nil)
   }
 
-  @Test(arguments: [
-    "HTTPS://a.example/value", "https://A.Example/value", "https://a.example:443/value",
-  ])
+  @Test(
+    .guarantee(.unsafeRedirectsInvalidate),
+    arguments: [
+      "HTTPS://a.example/value", "https://A.Example/value", "https://a.example:443/value",
+    ]
+  )
   func `a change invalidates a URL that is spelled differently`(text: String) async throws {
     let transport = transport { _, request in
       (200, request.httpMethod == "PUT" ? [:] : Self.fresh, "text")
@@ -91,7 +95,8 @@ struct `A cache of HTTP under attack` {
     #expect(cache.cachedValue(try request()) == nil)
   }
 
-  @Test func `a change that is redirected invalidates the URL that it was redirected to`()
+  @Test(.guarantee(.unsafeRedirectsInvalidate))
+  func `a change that is redirected invalidates the URL that it was redirected to`()
     async throws
   {
     let transport = transport { _, request in
@@ -105,7 +110,8 @@ struct `A cache of HTTP under attack` {
     #expect(cache.cachedValue(try request()) == nil)
   }
 
-  @Test func `a server that a change is redirected to has no say about the first origin`()
+  @Test(.guarantee(.unsafeRedirectsInvalidate))
+  func `a server that a change is redirected to has no say about the first origin`()
     async throws
   {
     let transport = transport { _, request in
@@ -122,7 +128,8 @@ struct `A cache of HTTP under attack` {
 
   // MARK: - Requests that must be kept apart
 
-  @Test func `a stale value is renewed with the header fields of the current request`()
+  @Test(.guarantee(.revalidationUsesTheCurrentFields))
+  func `a stale value is renewed with the header fields of the current request`()
     async throws
   {
     let transport = transport { _, request in
@@ -150,7 +157,8 @@ struct `A cache of HTTP under attack` {
     try request(text, method: "GET", headers)
   }
 
-  @Test func `an answer that begins to name a field is not for requests with another value`()
+  @Test(.guarantee(.revalidationUsesTheCurrentFields))
+  func `an answer that begins to name a field is not for requests with another value`()
     async throws
   {
     let transport = transport { count, request in
@@ -187,7 +195,8 @@ struct `A cache of HTTP under attack` {
     #expect(try await cache.request(alice) == "alice")
   }
 
-  @Test func `cookies of a jar select as those of the request do`() async throws {
+  @Test(.guarantee(.revalidationUsesTheCurrentFields))
+  func `cookies of a jar select as those of the request do`() async throws {
     let transport = transport { _, request in
       let cookie = request.value(forHTTPHeaderField: "Cookie")
       if request.httpMethod == "POST" {

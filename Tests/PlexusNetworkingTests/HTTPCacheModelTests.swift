@@ -15,7 +15,8 @@ import FoundationNetworking
 /// fail, accounts change meanwhile, and changes invalidate.
 @Suite(.fewAtOnce)
 struct `A cache of HTTP beside a model` {
-  @Test func `answers as RFC 9111 says in two thousand histories`() async throws {
+  @Test(.guarantee(.httpAgreesWithRFC9111))
+  func `answers as RFC 9111 says in two thousand histories`() async throws {
     for seed in 0..<Effort.count(2_000) {
       let history = HTTPHistory(seed: UInt64(seed))
       do {

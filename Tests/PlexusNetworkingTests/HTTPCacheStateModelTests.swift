@@ -78,7 +78,8 @@ import Testing
     #expect(state.key("a", fields: german, new: 1) == 1)
   }
 
-  @Test func `entries without a value or a fetch are forgotten when there are many`() {
+  @Test(.guarantee(.httpBookkeepingIsBounded))
+  func `entries without a value or a fetch are forgotten when there are many`() {
     var state = HTTPCacheState<Int, Int>(limit: 10)
     var fetches: [Int: HTTPCacheState<Int, Int>.Fetch] = [:]
     for number in 0..<1_000 {
@@ -119,7 +120,8 @@ import Testing
     #expect(state.removeOlder("a", than: 2).isEmpty)
   }
 
-  @Test func `of several answers for a request the most recent one counts, by its date`() {
+  @Test(.guarantee(.mostRecentAnswerCounts))
+  func `of several answers for a request the most recent one counts, by its date`() {
     var state = State()
     let isNewStored = state.answer([], "a", fields: german, key: 1, terms: .init(date: 20))
     let isOldStored = state.answer([], "a", fields: french, key: 2, terms: .init(date: 10))
@@ -136,7 +138,8 @@ import Testing
     #expect(state.key("a", fields: french, new: 2) == 4)
   }
 
-  @Test func `the answer to a fetch that was overtaken by a removal is not stored`() {
+  @Test(.guarantee(.mostRecentAnswerCounts))
+  func `the answer to a fetch that was overtaken by a removal is not stored`() {
     var state = State()
     let fetch = state.begin("a", 1)
     #expect(state.remove("a") == [1])
@@ -146,7 +149,8 @@ import Testing
     #expect(state.count == 0)
   }
 
-  @Test func `a fetch from before everything was removed does not end a later one`() {
+  @Test(.guarantee(.clearedFetchesEndNoLaterOne))
+  func `a fetch from before everything was removed does not end a later one`() {
     var state = State()
     let early = state.begin("a", 1)
     state.removeAll()

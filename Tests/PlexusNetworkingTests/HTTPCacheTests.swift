@@ -82,7 +82,7 @@ struct `A cache of HTTP` {
     #expect(seen.withLock { $0.map(\.target) } == ["/value", "/value?a=1", "/value?a=2"])
   }
 
-  @Test func `Vary is honoured on a hit`() async throws {
+  @Test(.guarantee(.varyIsRespected)) func `Vary is honoured on a hit`() async throws {
     let headers: OriginHeaders = ["Cache-Control": "max-age=60", "Vary": "Accept-Language, X"]
     set(answer("hallo", headers), answer("salut", headers), answer("other", headers))
     for _ in 0..<2 {
@@ -106,7 +106,7 @@ struct `A cache of HTTP` {
     #expect(count == 2)
   }
 
-  @Test(arguments: ["Authorization", "Cookie", "Range"])
+  @Test(.guarantee(.varyIsRespected), arguments: ["Authorization", "Cookie", "Range"])
   func `an account has its own values, and a part is not the whole`(name: String) async throws {
     let headers: OriginHeaders = ["Cache-Control": "max-age=60"]
     set(answer("one", headers), answer("two", headers), answer("three", headers))
@@ -185,7 +185,10 @@ struct `A cache of HTTP` {
     #expect(count == 1)
   }
 
-  @Test(arguments: [300, 304, 400, 404, 410, 451, 500, 503, 599])
+  @Test(
+    .guarantee(.httpErrorsAreNotStored),
+    arguments: [300, 304, 400, 404, 410, 451, 500, 503, 599]
+  )
   func `any other status is an error and is not stored`(status: Int) async throws {
     set(
       answer("no", ["X": "y"], status: status),
@@ -200,7 +203,8 @@ struct `A cache of HTTP` {
     #expect(try await text() == "yes")
   }
 
-  @Test func `the beginning of the body of an error is kept, and the rest is not loaded`()
+  @Test(.guarantee(.httpErrorsAreNotStored))
+  func `the beginning of the body of an error is kept, and the rest is not loaded`()
     async throws
   {
     set(answer(String(repeating: "a", count: 2_000_000), status: 500))
@@ -223,7 +227,8 @@ struct `A cache of HTTP` {
     #expect(count == 2)
   }
 
-  @Test func `a repository clears its members until they are removed`() async throws {
+  @Test(.guarantee(.repositoriesClearHTTPCaches))
+  func `a repository clears its members until they are removed`() async throws {
     set(answer("one", ["Cache-Control": "max-age=60"]))
     let repository = MuxRepository()
     repository.register(cache)
@@ -242,6 +247,7 @@ struct `A cache of HTTP` {
   // MARK: - 304
 
   @Test(
+    .guarantee(.notModifiedUpdatesTheFields),
     arguments: [
       ("Test-Header", "A", "B"), ("X-Test-Header", "A", "B"), ("Content-Foo", "A", "B"),
       ("Content-Type", "text/plain", "text/plain;charset=utf-8"), ("Content-Location", "/a", "/b"),
@@ -281,7 +287,8 @@ struct `A cache of HTTP` {
     #expect(count == 4)
   }
 
-  @Test func `a value that was confirmed by a 304 without a date is as old as that`() async throws {
+  @Test(.guarantee(.ageCountsFromTheConfirmation))
+  func `a value that was confirmed by a 304 without a date is as old as that`() async throws {
     let transport = ClosureTransport { count, request, receiver in
       let headers = ["Cache-Control": "max-age=60", "ETag": "\"1\""]
       guard count == 1 else { return try receiver.begin(request, status: 304, headers: headers) }
@@ -300,7 +307,8 @@ struct `A cache of HTTP` {
     #expect(transport.names.count == 2)
   }
 
-  @Test func `a 304 counts as a revalidation, whatever the values are made of`() async throws {
+  @Test(.guarantee(.notModifiedCountsAsRevalidation))
+  func `a 304 counts as a revalidation, whatever the values are made of`() async throws {
     set(answer("one", ["ETag": "\"1\""]), answer("", ["ETag": "\"1\""], status: 304))
     let texts = HTTPCache<String>(transport: patientTransport, rules: .patient, clock: clock) {
       String(decoding: $0.body, as: UTF8.self)
@@ -328,7 +336,11 @@ struct `A cache of HTTP` {
 
   // MARK: - Invalidation
 
-  @Test(arguments: ["POST", "PUT", "DELETE", "PATCH"], [200, 201, 204])
+  @Test(
+    .guarantee(.unsafeRequestsInvalidate),
+    arguments: ["POST", "PUT", "DELETE", "PATCH"],
+    [200, 201, 204]
+  )
   func `a method that changes something invalidates its URL`(
     method: String,
     status: Int
@@ -350,7 +362,7 @@ struct `A cache of HTTP` {
     #expect(try await text("/value", ["X": "2"]) == "two")
   }
 
-  @Test(arguments: [400, 404, 500])
+  @Test(.guarantee(.unsafeRequestsInvalidate), arguments: [400, 404, 500])
   func `a method that fails invalidates nothing`(status: Int) async throws {
     set(
       answer("one", ["Cache-Control": "max-age=60"]),
@@ -371,7 +383,7 @@ struct `A cache of HTTP` {
     #expect(count == 2)
   }
 
-  @Test(arguments: ["Location", "Content-Location"])
+  @Test(.guarantee(.unsafeRequestsInvalidate), arguments: ["Location", "Content-Location"])
   func `a method that changes something invalidates what its answer names at the same origin`(
     name: String
   ) async throws {
@@ -392,7 +404,8 @@ struct `A cache of HTTP` {
     #expect(cache.cachedValue(elsewhere) != nil, "A server has no say about another one")
   }
 
-  @Test func `a fetch that began before is not stored after a change`() async throws {
+  @Test(.guarantee(.unsafeRequestsInvalidate))
+  func `a fetch that began before is not stored after a change`() async throws {
     let gate = Gate()
     origin.route("/gated", methods: [.get]) { _ in
       try? await gate.wait()

@@ -139,161 +139,208 @@ struct `A cache of HTTP conforms in` {
 
   // MARK: - Freshness
 
-  @Test(arguments: [
-    Case.control("max-age=60", .reused, wait: 59), .control("max-age=60", .sent, wait: 61),
-    .control("max-age=0", .sent), .control("s-maxage=60", .sent),
-    .control("s-maxage=0, max-age=60", .reused), Case([:], .sent),
-    Case([:], .reused, wait: 30, expires: 60), Case([:], .sent, wait: 61, expires: 60),
-    Case([:], .sent, expires: -60),
-    Case(["Cache-Control": "max-age=60"], .reused, expires: -60),
-    Case(["Cache-Control": "max-age=0"], .sent, expires: 60),
-    Case(["Cache-Control": "public"], .sent),
-    Case(["Last-Modified": "Sun, 06 Nov 1994 08:49:37 GMT"], .conditional),
-    .control("s-maxage=3600, max-age=1", .sent, wait: 2),
-    Case(["Cache-Control": "max-age=3600"], .reused, date: 0),
-    Case(["Cache-Control": "max-age=3600"], .sent, date: -3600),
-    Case(["Cache-Control": "max-age=10", "Age": "15"], .sent, date: 0),
-    Case([:], .sent, expires: 0, date: 0), Case([:], .sent, expires: 300, date: 400),
-    Case(["Age": "25"], .sent, expires: 10, date: -10),
-    Case(["Age": "15"], .sent, expires: 20, date: 10), Case([:], .reused, expires: 30, date: 10),
-  ])
+  @Test(
+    .guarantee(.cacheTestsPass),
+    arguments: [
+      Case.control("max-age=60", .reused, wait: 59), .control("max-age=60", .sent, wait: 61),
+      .control("max-age=0", .sent), .control("s-maxage=60", .sent),
+      .control("s-maxage=0, max-age=60", .reused), Case([:], .sent),
+      Case([:], .reused, wait: 30, expires: 60), Case([:], .sent, wait: 61, expires: 60),
+      Case([:], .sent, expires: -60),
+      Case(["Cache-Control": "max-age=60"], .reused, expires: -60),
+      Case(["Cache-Control": "max-age=0"], .sent, expires: 60),
+      Case(["Cache-Control": "public"], .sent),
+      Case(["Last-Modified": "Sun, 06 Nov 1994 08:49:37 GMT"], .conditional),
+      .control("s-maxage=3600, max-age=1", .sent, wait: 2),
+      Case(["Cache-Control": "max-age=3600"], .reused, date: 0),
+      Case(["Cache-Control": "max-age=3600"], .sent, date: -3600),
+      Case(["Cache-Control": "max-age=10", "Age": "15"], .sent, date: 0),
+      Case([:], .sent, expires: 0, date: 0), Case([:], .sent, expires: 300, date: 400),
+      Case(["Age": "25"], .sent, expires: 10, date: -10),
+      Case(["Age": "15"], .sent, expires: 20, date: 10), Case([:], .reused, expires: 30, date: 10),
+    ]
+  )
   func `freshness and heuristics`(test: Case) async throws { try await check(test) }
 
-  @Test(arguments: [
-    Case.control("max-age=\"60\"", .reused), .control("MaX-aGe=60", .reused),
-    .control("max-age=00060", .reused), .control("max-age=99999999999999999999", .reused),
-    .control("max-age=60, extension=\"a, b\"", .reused), .control("extension, max-age=60", .reused),
-    .control("extension=1;max-age=0, max-age=60", .reused), .control(",, max-age=60 ,", .reused),
-    .control("max-age=60.5", .sent), .control("max-age=-60", .sent), .control("max-age=a60", .sent),
-    .control("max-age=60a", .sent), .control("max-age='60'", .sent), .control("max-age=", .sent),
-    .control("max-age", .sent), .control("max-age=+60", .sent), .control("max_age=60", .sent),
-    .control("a=\"max-age=60\"", .sent), .control("a=\"b, max-age=60\"", .sent),
-    .control("\"max-age=60\"", .sent), .control("max-age=60, no-store=1", .sent),
-    .control("max-age=60, NO-STORE", .sent), .control("max-age=60, no-storex", .reused),
-    .control("max-age=60, a=\"b, no-store", .sent),
-    .control("a=\"max-age=3600\", max-age=1", .sent, wait: 2),
-    .control("max-age=1, a=\"max-age=3600\"", .sent, wait: 2),
-    .control("max-age=1800, max-age=1", .reused, wait: 2),
-    .control("max-age=1, max-age=1800", .sent, wait: 2),
-  ])
+  @Test(
+    .guarantee(.cacheTestsPass),
+    arguments: [
+      Case.control("max-age=\"60\"", .reused), .control("MaX-aGe=60", .reused),
+      .control("max-age=00060", .reused), .control("max-age=99999999999999999999", .reused),
+      .control("max-age=60, extension=\"a, b\"", .reused),
+      .control("extension, max-age=60", .reused),
+      .control("extension=1;max-age=0, max-age=60", .reused), .control(",, max-age=60 ,", .reused),
+      .control("max-age=60.5", .sent), .control("max-age=-60", .sent),
+      .control("max-age=a60", .sent),
+      .control("max-age=60a", .sent), .control("max-age='60'", .sent), .control("max-age=", .sent),
+      .control("max-age", .sent), .control("max-age=+60", .sent), .control("max_age=60", .sent),
+      .control("a=\"max-age=60\"", .sent), .control("a=\"b, max-age=60\"", .sent),
+      .control("\"max-age=60\"", .sent), .control("max-age=60, no-store=1", .sent),
+      .control("max-age=60, NO-STORE", .sent), .control("max-age=60, no-storex", .reused),
+      .control("max-age=60, a=\"b, no-store", .sent),
+      .control("a=\"max-age=3600\", max-age=1", .sent, wait: 2),
+      .control("max-age=1, a=\"max-age=3600\"", .sent, wait: 2),
+      .control("max-age=1800, max-age=1", .reused, wait: 2),
+      .control("max-age=1, max-age=1800", .sent, wait: 2),
+    ]
+  )
   func `cc-parse`(test: Case) async throws { try await check(test) }
 
-  @Test(arguments: [
-    Case.age("0", .reused), .age("3599", .reused), .age("3600", .sent), .age("7200", .sent),
-    .age("abc", .reused), .age("-7200", .reused), .age("", .reused), .age("2147483648", .sent),
-    .age("99999999999999999999", .sent), .age("7200, 0", .sent), .age("0, 7200", .reused),
-    .age("0007200", .sent),
-  ])
+  @Test(
+    .guarantee(.cacheTestsPass),
+    arguments: [
+      Case.age("0", .reused), .age("3599", .reused), .age("3600", .sent), .age("7200", .sent),
+      .age("abc", .reused), .age("-7200", .reused), .age("", .reused), .age("2147483648", .sent),
+      .age("99999999999999999999", .sent), .age("7200, 0", .sent), .age("0, 7200", .reused),
+      .age("0007200", .sent),
+    ]
+  )
   func `age-parse`(test: Case) async throws { try await check(test) }
 
-  @Test(arguments: [
-    Case.expires("Thu, 18 Aug 2050 02:01:18 GMT", .reused),
-    .expires("Thu, 18 AUG 2050 02:01:18 gMT", .reused),
-    .expires("Thu Aug 18 02:01:18 2050", .reused),
-    .expires("Thursday, 18-Aug-50 02:01:18 GMT", .reused),
-    .expires("Thu, 18 Aug 2050 2:01:18 GMT", .sent),
-    .expires("Thu, 18 Aug 2050 02:01:18 UTC", .sent),
-    .expires("Thu, 18 Aug 2050 02:01:18 AEST", .sent), .expires("Thu, 18 Aug 2050 02:01:18", .sent),
-    .expires("Thu, 18-Aug-2050 02:01:18 GMT", .sent), .expires("Thu, 18 Aug 2050 02:01 GMT", .sent),
-    .expires("Thu, 18 Aug 50 02:01:18 GMT", .sent), .expires("18 Aug 2050 02:01:18 GMT", .sent),
-    .expires("Thu, 31 Feb 2050 02:01:18 GMT", .sent), .expires("0", .sent), .expires("-1", .sent),
-    .expires("2544488478", .sent), .expires("Thu, 18 Aug 2050 02:01:18 GMT, 0", .sent),
-    .expires("Thu,  18 Aug 2050 02:01:18 GMT", .sent),
-  ])
+  @Test(
+    .guarantee(.cacheTestsPass),
+    arguments: [
+      Case.expires("Thu, 18 Aug 2050 02:01:18 GMT", .reused),
+      .expires("Thu, 18 AUG 2050 02:01:18 gMT", .reused),
+      .expires("Thu Aug 18 02:01:18 2050", .reused),
+      .expires("Thursday, 18-Aug-50 02:01:18 GMT", .reused),
+      .expires("Thu, 18 Aug 2050 2:01:18 GMT", .sent),
+      .expires("Thu, 18 Aug 2050 02:01:18 UTC", .sent),
+      .expires("Thu, 18 Aug 2050 02:01:18 AEST", .sent),
+      .expires("Thu, 18 Aug 2050 02:01:18", .sent),
+      .expires("Thu, 18-Aug-2050 02:01:18 GMT", .sent),
+      .expires("Thu, 18 Aug 2050 02:01 GMT", .sent),
+      .expires("Thu, 18 Aug 50 02:01:18 GMT", .sent), .expires("18 Aug 2050 02:01:18 GMT", .sent),
+      .expires("Thu, 31 Feb 2050 02:01:18 GMT", .sent), .expires("0", .sent), .expires("-1", .sent),
+      .expires("2544488478", .sent), .expires("Thu, 18 Aug 2050 02:01:18 GMT, 0", .sent),
+      .expires("Thu,  18 Aug 2050 02:01:18 GMT", .sent),
+    ]
+  )
   func `expires-parse`(test: Case) async throws { try await check(test) }
 
   // MARK: - Directives
 
-  @Test(arguments: [
-    Case.control("no-store, max-age=60", .sent), .control("no-cache, max-age=60", .sent),
-    Case(["Cache-Control": "no-cache, max-age=60", "ETag": "\"1\""], .conditional),
-    Case(["Cache-Control": "no-store, max-age=60", "ETag": "\"1\""], .sent),
-    .control("no-cache=\"X\", max-age=60", .sent), .control("private, max-age=60", .reused),
-    .control("private=\"X\", max-age=60", .reused), .control("public, max-age=60", .reused),
-    .control("must-revalidate, max-age=60", .reused), .control("immutable, max-age=60", .reused),
-    .control("proxy-revalidate, max-age=60", .reused),
-    .control("no-transform, max-age=60", .reused),
-    .control("must-understand, no-store, max-age=60", .reused),
-  ])
+  @Test(
+    .guarantee(.cacheTestsPass),
+    arguments: [
+      Case.control("no-store, max-age=60", .sent), .control("no-cache, max-age=60", .sent),
+      Case(["Cache-Control": "no-cache, max-age=60", "ETag": "\"1\""], .conditional),
+      Case(["Cache-Control": "no-store, max-age=60", "ETag": "\"1\""], .sent),
+      .control("no-cache=\"X\", max-age=60", .sent), .control("private, max-age=60", .reused),
+      .control("private=\"X\", max-age=60", .reused), .control("public, max-age=60", .reused),
+      .control("must-revalidate, max-age=60", .reused), .control("immutable, max-age=60", .reused),
+      .control("proxy-revalidate, max-age=60", .reused),
+      .control("no-transform, max-age=60", .reused),
+      .control("must-understand, no-store, max-age=60", .reused),
+    ]
+  )
   func `cc-response`(test: Case) async throws { try await check(test) }
 
-  @Test(arguments: [
-    Case(["Cache-Control": "max-age=60"], .sent, asked: ["Cache-Control": "no-cache"]),
-    Case(["Cache-Control": "max-age=60"], .sent, asked: ["Cache-Control": "no-store"]),
-    Case(["Cache-Control": "max-age=60"], .sent, asked: ["Cache-Control": "max-age=0"]),
-    Case(["Cache-Control": "max-age=60"], .reused, both: ["Cache-Control": "max-stale=60"]),
-    Case(["Cache-Control": "max-age=60"], .sent, both: ["Cache-Control": "no-store"]),
-    Case(["Cache-Control": "max-age=60"], .sent, both: ["Cache-Control": "no-cache"]),
-    Case(
-      ["Cache-Control": "max-age=60", "ETag": "\"1\""],
-      .conditional,
-      asked: ["Cache-Control": "no-cache"]
-    ),
-    Case(
-      ["Cache-Control": "max-age=2, immutable", "ETag": "\"1\""],
-      .conditional,
-      wait: 3,
-      asked: ["Cache-Control": "max-age=0"]
-    ),
-    Case(["Cache-Control": "max-age=2, immutable", "ETag": "\"1\""], .conditional, wait: 3),
-    Case(["Cache-Control": "max-age=60"], .reused, wait: 1, asked: ["Cache-Control": "max-age=1"]),
-    Case(["Cache-Control": "max-age=60"], .sent, wait: 2, asked: ["Cache-Control": "max-age=1"]),
-    Case(
-      ["Cache-Control": "max-age=3600", "Age": "1800"],
-      .sent,
-      asked: ["Cache-Control": "max-age=600"]
-    ),
-    Case(["Cache-Control": "max-age=60"], .reused, asked: ["Cache-Control": "min-fresh=60"]),
-    Case(["Cache-Control": "max-age=60"], .sent, wait: 1, asked: ["Cache-Control": "min-fresh=60"]),
-    Case(["Cache-Control": "max-age=60"], .sent, asked: ["Cache-Control": "max-age=nonsense"]),
-  ])
+  @Test(
+    .guarantee(.cacheTestsPass),
+    arguments: [
+      Case(["Cache-Control": "max-age=60"], .sent, asked: ["Cache-Control": "no-cache"]),
+      Case(["Cache-Control": "max-age=60"], .sent, asked: ["Cache-Control": "no-store"]),
+      Case(["Cache-Control": "max-age=60"], .sent, asked: ["Cache-Control": "max-age=0"]),
+      Case(["Cache-Control": "max-age=60"], .reused, both: ["Cache-Control": "max-stale=60"]),
+      Case(["Cache-Control": "max-age=60"], .sent, both: ["Cache-Control": "no-store"]),
+      Case(["Cache-Control": "max-age=60"], .sent, both: ["Cache-Control": "no-cache"]),
+      Case(
+        ["Cache-Control": "max-age=60", "ETag": "\"1\""],
+        .conditional,
+        asked: ["Cache-Control": "no-cache"]
+      ),
+      Case(
+        ["Cache-Control": "max-age=2, immutable", "ETag": "\"1\""],
+        .conditional,
+        wait: 3,
+        asked: ["Cache-Control": "max-age=0"]
+      ),
+      Case(["Cache-Control": "max-age=2, immutable", "ETag": "\"1\""], .conditional, wait: 3),
+      Case(
+        ["Cache-Control": "max-age=60"],
+        .reused,
+        wait: 1,
+        asked: ["Cache-Control": "max-age=1"]
+      ),
+      Case(["Cache-Control": "max-age=60"], .sent, wait: 2, asked: ["Cache-Control": "max-age=1"]),
+      Case(
+        ["Cache-Control": "max-age=3600", "Age": "1800"],
+        .sent,
+        asked: ["Cache-Control": "max-age=600"]
+      ),
+      Case(["Cache-Control": "max-age=60"], .reused, asked: ["Cache-Control": "min-fresh=60"]),
+      Case(
+        ["Cache-Control": "max-age=60"],
+        .sent,
+        wait: 1,
+        asked: ["Cache-Control": "min-fresh=60"]
+      ),
+      Case(["Cache-Control": "max-age=60"], .sent, asked: ["Cache-Control": "max-age=nonsense"]),
+    ]
+  )
   func `cc-request`(test: Case) async throws { try await check(test) }
 
-  @Test(arguments: [
-    Case(["Cache-Control": "max-age=60", "Pragma": "no-cache"], .reused),
-    Case(["Pragma": "no-cache"], .reused, expires: 60),
-    Case(["Pragma": "max-age=60"], .sent),
-    Case(["Cache-Control": "max-age=60"], .sent, asked: ["Pragma": "no-cache"]),
-  ])
+  @Test(
+    .guarantee(.cacheTestsPass),
+    arguments: [
+      Case(["Cache-Control": "max-age=60", "Pragma": "no-cache"], .reused),
+      Case(["Pragma": "no-cache"], .reused, expires: 60),
+      Case(["Pragma": "max-age=60"], .sent),
+      Case(["Cache-Control": "max-age=60"], .sent, asked: ["Pragma": "no-cache"]),
+    ]
+  )
   func `pragma`(test: Case) async throws { try await check(test) }
 
-  @Test(arguments: [
-    Case(["CDN-Cache-Control": "max-age=60"], .sent),
-    Case(["Surrogate-Control": "max-age=60"], .sent),
-    Case(["Cache-Control": "max-age=60", "CDN-Cache-Control": "no-store"], .reused),
-    Case(["Cache-Control": "max-age=60", "Surrogate-Control": "no-store"], .reused),
-    Case(["Cache-Control": "no-store", "CDN-Cache-Control": "max-age=60"], .sent),
-    Case(["Cache-Control": "max-age=60", "Set-Cookie": "a=1"], .reused),
-    Case(["Cache-Control": "max-age=60", "Content-Disposition": "attachment"], .reused),
-    Case(["Cache-Control": "max-age=60"], .reused, both: ["Authorization": "Basic YQ=="]),
-    Case(["Cache-Control": "max-age=60"], .sent, asked: ["Authorization": "Basic YQ=="]),
-  ])
+  @Test(
+    .guarantee(.cacheTestsPass),
+    arguments: [
+      Case(["CDN-Cache-Control": "max-age=60"], .sent),
+      Case(["Surrogate-Control": "max-age=60"], .sent),
+      Case(["Cache-Control": "max-age=60", "CDN-Cache-Control": "no-store"], .reused),
+      Case(["Cache-Control": "max-age=60", "Surrogate-Control": "no-store"], .reused),
+      Case(["Cache-Control": "no-store", "CDN-Cache-Control": "max-age=60"], .sent),
+      Case(["Cache-Control": "max-age=60", "Set-Cookie": "a=1"], .reused),
+      Case(["Cache-Control": "max-age=60", "Content-Disposition": "attachment"], .reused),
+      Case(["Cache-Control": "max-age=60"], .reused, both: ["Authorization": "Basic YQ=="]),
+      Case(["Cache-Control": "max-age=60"], .sent, asked: ["Authorization": "Basic YQ=="]),
+    ]
+  )
   func `surrogate and other fields`(test: Case) async throws { try await check(test) }
 
-  @Test(arguments: [
-    Case.vary("X", .sent), .vary("x", .sent), .vary("Y", .reused), .vary("Y, X", .sent),
-    .vary("Y,X", .sent), .vary(", X", .sent), .vary("*", .sent), .vary("X, *", .sent),
-    .vary("Y, *, Z", .sent), .vary(", *", .sent), .vary("", .reused), .vary("*, *", .sent),
-    .vary("*, X", .sent),
-    Case(["Cache-Control": "max-age=60", "Vary": "X"], .sent, asked: ["X": ""], both: ["X": "1"]),
-    Case(
-      ["Cache-Control": "max-age=60", "Vary": "X, Y, Z"],
-      .reused,
-      both: ["X": "1", "Z": "3"]
-    ),
-    Case(["Cache-Control": "max-age=60", "Vary": "*"], .sent, both: ["X": "1"]),
-    Case(["Cache-Control": "max-age=60", "Vary": "X"], .reused, both: ["X": "1"]),
-    Case(
-      ["Cache-Control": "max-age=60", "Vary": "X, Y"],
-      .sent,
-      asked: ["Y": "1"],
-      both: ["X": "1"]
-    ),
-  ])
+  @Test(
+    .guarantee(.cacheTestsPass),
+    arguments: [
+      Case.vary("X", .sent), .vary("x", .sent), .vary("Y", .reused), .vary("Y, X", .sent),
+      .vary("Y,X", .sent), .vary(", X", .sent), .vary("*", .sent), .vary("X, *", .sent),
+      .vary("Y, *, Z", .sent), .vary(", *", .sent), .vary("", .reused), .vary("*, *", .sent),
+      .vary("*, X", .sent),
+      Case(
+        ["Cache-Control": "max-age=60", "Vary": "X"],
+        .sent,
+        asked: ["X": ""],
+        both: ["X": "1"]
+      ),
+      Case(
+        ["Cache-Control": "max-age=60", "Vary": "X, Y, Z"],
+        .reused,
+        both: ["X": "1", "Z": "3"]
+      ),
+      Case(["Cache-Control": "max-age=60", "Vary": "*"], .sent, both: ["X": "1"]),
+      Case(["Cache-Control": "max-age=60", "Vary": "X"], .reused, both: ["X": "1"]),
+      Case(
+        ["Cache-Control": "max-age=60", "Vary": "X, Y"],
+        .sent,
+        asked: ["Y": "1"],
+        both: ["X": "1"]
+      ),
+    ]
+  )
   func `vary and vary-parse`(test: Case) async throws { try await check(test) }
 
   /// The value of a field that `Vary` names, in two requests.
   @Test(
+    .guarantee(.partsAreNeverStored),
     arguments: [
       ("X", "1,2", " 1, 2 ", .reused), ("X", "1 , 2", "1,2", .reused), ("X", "a", "A", .sent),
       ("X", "1, 2", "2, 1", .sent), ("X", "\"1,2\"", "\"1, 2\"", .sent),
@@ -319,7 +366,8 @@ struct `A cache of HTTP conforms in` {
     try await check(Case(headers, second, asked: [name: other], both: [name: one]))
   }
 
-  @Test func `partial: a part is never stored, and no part answers for the whole`() async throws {
+  @Test(.guarantee(.partsAreNeverStored))
+  func `partial: a part is never stored, and no part answers for the whole`() async throws {
     let transport = ClosureTransport { count, request, receiver in
       let isPart = request.value(forHTTPHeaderField: "Range") != nil
       try receiver.take(
@@ -347,36 +395,45 @@ struct `A cache of HTTP conforms in` {
 
   // MARK: - Validation and statuses
 
-  @Test(arguments: [
-    Case(["Cache-Control": "max-age=60", "ETag": "\"1\""], .conditional, wait: 61),
-    Case(["Cache-Control": "max-age=60", "ETag": "W/\"1\""], .conditional, wait: 61),
-    Case(["Cache-Control": "max-age=60", "ETag": "unquoted"], .conditional, wait: 61),
-    Case(["Cache-Control": "max-age=60", "ETag": "\"\u{e9}\""], .conditional, wait: 61),
-    Case(
-      ["Cache-Control": "max-age=60", "Last-Modified": "Sun, 06 Nov 1994 08:49:37 GMT"],
-      .conditional,
-      wait: 61
-    ),
-    Case(["Cache-Control": "max-age=60"], .sent, wait: 61),
-    Case(["Cache-Control": "max-age=60", "ETag": "\"1\""], .reused, wait: 30),
-  ])
+  @Test(
+    .guarantee(.cacheTestsPass),
+    arguments: [
+      Case(["Cache-Control": "max-age=60", "ETag": "\"1\""], .conditional, wait: 61),
+      Case(["Cache-Control": "max-age=60", "ETag": "W/\"1\""], .conditional, wait: 61),
+      Case(["Cache-Control": "max-age=60", "ETag": "unquoted"], .conditional, wait: 61),
+      Case(["Cache-Control": "max-age=60", "ETag": "\"\u{e9}\""], .conditional, wait: 61),
+      Case(
+        ["Cache-Control": "max-age=60", "Last-Modified": "Sun, 06 Nov 1994 08:49:37 GMT"],
+        .conditional,
+        wait: 61
+      ),
+      Case(["Cache-Control": "max-age=60"], .sent, wait: 61),
+      Case(["Cache-Control": "max-age=60", "ETag": "\"1\""], .reused, wait: 30),
+    ]
+  )
   func `conditional-etag and conditional-lm`(test: Case) async throws { try await check(test) }
 
-  @Test(arguments: [
-    Case.control("max-age=60, must-revalidate", .sent, wait: 61),
-    .control("max-age=60, proxy-revalidate", .sent, wait: 61),
-    .control("max-age=60, stale-while-revalidate=0", .sent, wait: 61),
-    .control("max-age=60, stale-if-error=60", .sent, wait: 61),
-  ])
+  @Test(
+    .guarantee(.cacheTestsPass),
+    arguments: [
+      Case.control("max-age=60, must-revalidate", .sent, wait: 61),
+      .control("max-age=60, proxy-revalidate", .sent, wait: 61),
+      .control("max-age=60, stale-while-revalidate=0", .sent, wait: 61),
+      .control("max-age=60, stale-if-error=60", .sent, wait: 61),
+    ]
+  )
   func `stale`(test: Case) async throws { try await check(test) }
 
-  @Test(arguments: [
-    ("max-age=2", true, false), ("max-age=2, must-revalidate", false, false),
-    ("max-age=2, no-cache", false, false), ("max-age=2, no-store", false, false),
-    ("max-age=2, proxy-revalidate", true, false), ("max-age=2, s-maxage=2", true, false),
-    ("max-age=2, stale-if-error=60", true, true), ("max-age=2, stale-if-error=0", true, false),
-    ("max-age=2, stale-if-error=60, must-revalidate", false, false),
-  ])
+  @Test(
+    .guarantee(.cacheTestsPass),
+    arguments: [
+      ("max-age=2", true, false), ("max-age=2, must-revalidate", false, false),
+      ("max-age=2, no-cache", false, false), ("max-age=2, no-store", false, false),
+      ("max-age=2, proxy-revalidate", true, false), ("max-age=2, s-maxage=2", true, false),
+      ("max-age=2, stale-if-error=60", true, true), ("max-age=2, stale-if-error=0", true, false),
+      ("max-age=2, stale-if-error=60, must-revalidate", false, false),
+    ]
+  )
   func `stale, with a server that hangs up or answers 503`(
     control: String,
     isUsedOffline: Bool,
@@ -406,16 +463,23 @@ struct `A cache of HTTP conforms in` {
     }
   }
 
-  @Test(arguments: [200, 203, 204, 299], ["max-age=60", "max-age=0", "no-store"])
+  @Test(
+    .guarantee(.cacheTestsPass),
+    arguments: [200, 203, 204, 299],
+    ["max-age=60", "max-age=0", "no-store"]
+  )
   func `status`(status: Int, control: String) async throws {
     let second: Second = control == "max-age=60" ? .reused : .sent
     try await check(Case(["Cache-Control": control], second, status: status))
   }
 
   /// Statuses that must not be reused when nothing says how long; errors are remembered if their server says so.
-  @Test(arguments: [
-    201, 202, 204, 299, 400, 403, 404, 405, 410, 414, 499, 500, 501, 502, 503, 504, 599,
-  ])
+  @Test(
+    .guarantee(.cacheTestsPass),
+    arguments: [
+      201, 202, 204, 299, 400, 403, 404, 405, 410, 414, 499, 500, 501, 502, 503, 504, 599,
+    ]
+  )
   func `heuristics and statuses that are errors`(status: Int) async throws {
     let date = "Sun, 06 Nov 1994 08:49:37 GMT"
     for (headers, isReused) in [
@@ -446,7 +510,8 @@ struct `A cache of HTTP conforms in` {
 
   // MARK: - Stored answers
 
-  @Test func `headers: those of the connection are not stored, all others are`() async throws {
+  @Test(.guarantee(.cacheTestsPass))
+  func `headers: those of the connection are not stored, all others are`() async throws {
     let clock = ManualClock()
     let origin = try LoopbackOrigin(timeOf: clock)
     let ofConnection: OriginHeaders = [
@@ -474,7 +539,8 @@ struct `A cache of HTTP conforms in` {
     #expect(origin.statistics.requestCount == 1)
   }
 
-  @Test func `conditional requests have the fields that have selected the answer`() async throws {
+  @Test(.guarantee(.cacheTestsPass))
+  func `conditional requests have the fields that have selected the answer`() async throws {
     let clock = ManualClock()
     let origin = try LoopbackOrigin(timeOf: clock)
     let seen = Guarded<[OriginHeaders]>([])
@@ -497,6 +563,7 @@ struct `A cache of HTTP conforms in` {
   }
 
   @Test(
+    .guarantee(.reusedResponsesHaveTheirAge),
     arguments: [
       ("Cache-Control: max-age=600\n", nil), ("Cache-Control: max-age=600\nAge: 30\n", 30),
       ("Expires: Mon, 11 Jan 2038 11:11:11 GMT\n", nil),
@@ -532,7 +599,8 @@ struct `A cache of HTTP conforms in` {
     #expect(confirmed.isRevalidated && confirmed.value.headers["age"] == nil)
   }
 
-  @Test func `other: an answer that was on its way for long is that old`() async throws {
+  @Test(.guarantee(.reusedResponsesHaveTheirAge))
+  func `other: an answer that was on its way for long is that old`() async throws {
     let clock = ManualClock()
     let (origin, start) = (try LoopbackOrigin(timeOf: clock), clock.timeOfDay)
     let headers: OriginHeaders = [
@@ -546,7 +614,9 @@ struct `A cache of HTTP conforms in` {
     #expect(try await cache.request(url).headers["age"] == "105")
   }
 
-  @Test func `invalidation by a method of unknown safety`() async throws {
+  @Test(.guarantee(.cacheTestsPass)) func `invalidation by a method of unknown safety`()
+    async throws
+  {
     let methods = Guarded<[String]>([])
     let transport = ClosureTransport { _, request, receiver in
       methods.withLock { $0.append(request.httpMethod ?? "") }

@@ -19,9 +19,12 @@ import Testing
     return state.header(for: try place(to ?? from), now: 1_000)
   }
 
-  @Test(arguments: [
-    "a=1\r\nX: y", "a=1\nX: y", "a=1\rX: y", "a\u{1}=1", "a=\0", "a=1; Path=/\u{7f}",
-  ])
+  @Test(
+    .guarantee(.hostileCookiesAreRejected),
+    arguments: [
+      "a=1\r\nX: y", "a=1\nX: y", "a=1\rX: y", "a\u{1}=1", "a=\0", "a=1; Path=/\u{7f}",
+    ]
+  )
   func `with control characters are not taken`(field: String) throws {
     #expect(try sent(field, from: "https://a.example/") == nil)
   }
@@ -35,13 +38,16 @@ import Testing
     return state.header(for: try place("https://a.example" + path), now: 1_000)
   }
 
-  @Test(arguments: [
-    ("s=1; Secure; Path=/", "s=2; Path=/"), ("s=1; Secure; Path=/", "s=2; Path=/login"),
-    ("s=1; Secure; Path=/login", "s=2; Path=/login/now"),
-    ("s=1; Secure; Path=/; Domain=a.example", "s=2; Path=/login"),
-    ("s=1; Secure; Path=/", "s=2; Path=/login; Domain=a.example"),
-    ("s=1; Secure; Path=/", "s=; Path=/; Max-Age=0"),
-  ])
+  @Test(
+    .guarantee(.secureCookiesAreNotShadowed),
+    arguments: [
+      ("s=1; Secure; Path=/", "s=2; Path=/"), ("s=1; Secure; Path=/", "s=2; Path=/login"),
+      ("s=1; Secure; Path=/login", "s=2; Path=/login/now"),
+      ("s=1; Secure; Path=/; Domain=a.example", "s=2; Path=/login"),
+      ("s=1; Secure; Path=/", "s=2; Path=/login; Domain=a.example"),
+      ("s=1; Secure; Path=/", "s=; Path=/; Max-Age=0"),
+    ]
+  )
   func `over http neither replace nor shadow a secure one`(secure: String, plain: String) throws {
     #expect(try sent(afterSecure: secure, plain, to: "/login/now") == "s=1")
   }
@@ -61,7 +67,8 @@ import Testing
     #expect(try sent("a=1\t2", from: "https://a.example/") == "a=1\t2")
   }
 
-  @Test func `without a name do not take the attributes of those before them away`() throws {
+  @Test(.guarantee(.hostileCookiesAreRejected))
+  func `without a name do not take the attributes of those before them away`() throws {
     let field = "a=1; Path=/; Secure,flag"
     #expect(try sent(field, from: "https://a.example/", to: "http://a.example/") == nil)
     #expect(try sent(field, from: "https://a.example/") == "a=1")
@@ -85,11 +92,15 @@ import Testing
     #expect(try sent("a=1; Domain=1]", from: "http://\(host)/") == nil)
   }
 
-  @Test(arguments: [
-    "Thu, 01 Jan 1970 00:00:00 GMT", "Thu Jan  1 00:00:00 1970", "Thursday, 01-Jan-70 00:00:00 GMT",
-    "Thu, 1-Jan-1970 0:00:00 GMT", "1970 Jan 1 00:00:00", "01 January 1970 00:00:00",
-    "00:00:00 1 jan 1970",
-  ])
+  @Test(
+    .guarantee(.hostileCookiesAreRejected),
+    arguments: [
+      "Thu, 01 Jan 1970 00:00:00 GMT", "Thu Jan  1 00:00:00 1970",
+      "Thursday, 01-Jan-70 00:00:00 GMT",
+      "Thu, 1-Jan-1970 0:00:00 GMT", "1970 Jan 1 00:00:00", "01 January 1970 00:00:00",
+      "00:00:00 1 jan 1970",
+    ]
+  )
   func `expire by every form of a date`(date: String) throws {
     #expect(try sent("a=1; Expires=\(date)", from: "http://a.example/") == nil)
     #expect(try sent("a=1; Path=/, a=; Path=/; Expires=\(date)", from: "http://a.example/") == nil)
@@ -105,7 +116,8 @@ import Testing
     #expect(try sent("a=1; Max-Age=\(number)", from: "http://a.example/") == nil)
   }
 
-  @Test func `of one host do not push out those of another`() throws {
+  @Test(.guarantee(.hostileCookiesAreRejected))
+  func `of one host do not push out those of another`() throws {
     var state = HTTPCookieState()
     let (own, evil) = (try place("http://a.example/"), try place("http://evil.example/"))
     state.store("session=1", from: own, now: 0)

@@ -22,7 +22,7 @@ import Testing
     return state.header(for: try place(to), now: 1_000 + after)
   }
 
-  @Test func `go to the host that has set them`() throws {
+  @Test(.guarantee(.cookiesNeedAJar)) func `go to the host that has set them`() throws {
     let origin = "http://a.example/x/y"
     #expect(try sent("a=1", from: origin, to: "http://a.example:99/x/z") == "a=1")
     #expect(try sent("a=1", from: origin, to: "https://A.EXAMPLE/x/") == "a=1")
@@ -40,9 +40,12 @@ import Testing
     #expect(try sent("a=1; Domain=a.example", from: origin, to: "http://nota.example/") == nil)
   }
 
-  @Test(arguments: [
-    "example", "b.example", "b.www.a.example", "ww.a.example", "com", "..", "a.example.",
-  ])
+  @Test(
+    .guarantee(.cookiesNeedAJar),
+    arguments: [
+      "example", "b.example", "b.www.a.example", "ww.a.example", "com", "..", "a.example.",
+    ]
+  )
   func `are not set for a domain that is not the host's`(domain: String) throws {
     let field = "a=1; Domain=\(domain)"
     #expect(try sent(field, from: "http://www.a.example/", to: "http://www.a.example/") == nil)
@@ -73,7 +76,7 @@ import Testing
     #expect((sent != nil) == isSent)
   }
 
-  @Test func `are secure`() throws {
+  @Test(.guarantee(.cookiesNeedAJar)) func `are secure`() throws {
     let (plain, secure) = ("http://a.example/", "https://a.example/")
     #expect(try sent("a=1; Secure", from: secure, to: secure) == "a=1")
     #expect(try sent("a=1; Secure", from: secure, to: plain) == nil)

@@ -61,7 +61,8 @@ struct `The defaults of HTTP rules` {
     return count
   }
 
-  @Test func `a body that decompresses to more than 64 MB is refused`() async throws {
+  @Test(.guarantee(.httpDefaultsAreDocumented))
+  func `a body that decompresses to more than 64 MB is refused`() async throws {
     let body = Guarded(gzipBomb(258 * 260_112 + 1))
     origin.route("/value") { _ in
       OriginResponse(headers: ["Content-Encoding": "gzip"], body: body.withLock { $0 })
@@ -74,7 +75,8 @@ struct `The defaults of HTTP rules` {
     #expect(error?.code != .dataLengthExceedsMaximum)
   }
 
-  @Test func `a body of 64 MB is taken, and one with one more byte is refused`() async throws {
+  @Test(.guarantee(.httpDefaultsAreDocumented))
+  func `a body of 64 MB is taken, and one with one more byte is refused`() async throws {
     let extra = Guarded(0)
     let transport = ClosureTransport { _, request, receiver in
       try receiver.begin(request)
@@ -88,13 +90,15 @@ struct `The defaults of HTTP rules` {
     }
   }
 
-  @Test func `a body that is announced with more than 64 MB is not read`() async throws {
+  @Test(.guarantee(.httpDefaultsAreDocumented))
+  func `a body that is announced with more than 64 MB is not read`() async throws {
     let head = "HTTP/1.1 200 OK\r\nContent-Length: 67108865\r\n\r\n"
     origin.inject(.raw(Array(head.utf8)), for: "/value")
     await #expect(throws: URLError(.dataLengthExceedsMaximum)) { try await fetch() }
   }
 
-  @Test func `a request ends after five minutes, however many bytes it gets`() async throws {
+  @Test(.guarantee(.httpDefaultsAreDocumented))
+  func `a request ends after five minutes, however many bytes it gets`() async throws {
     let (dripping, transport) = (ManualClock(), CountingTransport())
     let origin = try LoopbackOrigin(clock: dripping)
     let head = "HTTP/1.1 200 OK\r\n\r\n"
@@ -123,7 +127,7 @@ struct `The defaults of HTTP rules` {
     await origin.openConnections(atMost: 0)
   }
 
-  @Test(arguments: [(1_024, true), (1_023, false)])
+  @Test(.guarantee(.httpDefaultsAreDocumented), arguments: [(1_024, true), (1_023, false)])
   func `a kilobyte a minute is fast enough, and a byte less is not`(
     bytes: Int,
     isEnough: Bool
@@ -147,7 +151,9 @@ struct `The defaults of HTTP rules` {
     }
   }
 
-  @Test func `ten redirects are followed, and no more`() async throws {
+  @Test(.guarantee(.httpDefaultsAreDocumented)) func `ten redirects are followed, and no more`()
+    async throws
+  {
     origin.route("/steps/*") { request in
       guard let left = Int(request.pathComponents[1]), left > 0 else {
         return OriginResponse(text: "end")
@@ -158,7 +164,9 @@ struct `The defaults of HTTP rules` {
     await #expect(throws: URLError(.httpTooManyRedirects)) { try await fetch("/steps/11") }
   }
 
-  @Test func `no cookies are kept, and no files are read`() async throws {
+  @Test(.guarantee(.httpDefaultsAreDocumented)) func `no cookies are kept, and no files are read`()
+    async throws
+  {
     let cookies = Guarded<[String?]>([])
     origin.route("/value") { request in
       cookies.withLock { $0.append(request.headers["Cookie"]) }

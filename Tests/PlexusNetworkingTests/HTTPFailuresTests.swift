@@ -50,7 +50,7 @@ struct `A failure that is fresh` {
     }
   }
 
-  @Test(arguments: [404, 410, 500, 503])
+  @Test(.guarantee(.freshErrorsAreRemembered), arguments: [404, 410, 500, 503])
   func `is remembered for as long as its server says`(status: Int) async throws {
     answer.withLock { $0.status = status }
     let cache = cache(transport())
@@ -62,7 +62,8 @@ struct `A failure that is fresh` {
     #expect(try await ask(cache, request()) == "value 2")
   }
 
-  @Test func `is forgotten when its URL is changed, cleared or asked again`() async throws {
+  @Test(.guarantee(.freshErrorsAreRemembered))
+  func `is forgotten when its URL is changed, cleared or asked again`() async throws {
     let cache = cache(transport())
     #expect(try await ask(cache, request()) == "1")
     var change = try request()
@@ -77,7 +78,8 @@ struct `A failure that is fresh` {
     #expect(try await ask(cache, request()) == "6")
   }
 
-  @Test func `is forgotten when its URL is changed, however many URLs were requested since`()
+  @Test(.guarantee(.freshErrorsAreRemembered))
+  func `is forgotten when its URL is changed, however many URLs were requested since`()
     async throws
   {
     let cache = cache(transport(), capacity: 100_000)
@@ -90,7 +92,8 @@ struct `A failure that is fresh` {
     #expect(try await ask(cache, request()).hasPrefix("value"))
   }
 
-  @Test func `is for requests with the fields that it names`() async throws {
+  @Test(.guarantee(.freshErrorsAreRemembered))
+  func `is for requests with the fields that it names`() async throws {
     let cache = cache(transport())
     answer.withLock { $0 = (200, ["Cache-Control": "max-age=1"]) }
     #expect(try await ask(cache, request(["X": "1"])) == "value 1")
@@ -101,7 +104,8 @@ struct `A failure that is fresh` {
     #expect(try await ask(cache, request(["X": "1"])) == "2")
   }
 
-  @Test func `is not kept if the request forbids it, nor one of a multiplexer with another method`()
+  @Test(.guarantee(.freshErrorsAreRemembered))
+  func `is not kept if the request forbids it, nor one of a multiplexer with another method`()
     async throws
   {
     let cache = cache(transport())
@@ -125,7 +129,11 @@ struct `A failure that is fresh` {
 /// A value whose server answers 4xx when it is to be renewed.
 @Suite(.fewAtOnce)
 struct `A value that its server no longer has, or forbids` {
-  @Test(arguments: [401, 403, 404, 410], ["max-age=60", "no-store", "max-age=0"])
+  @Test(
+    .guarantee(.clientErrorsEndCachedValues),
+    arguments: [401, 403, 404, 410],
+    ["max-age=60", "no-store", "max-age=0"]
+  )
   func `does not come back when it is stale, nor while its server is away`(
     status: Int,
     control: String

@@ -55,7 +55,7 @@ struct `A fetch in bad company` {
 
   // MARK: - Redirects
 
-  @Test(arguments: [301, 302, 303, 307, 308])
+  @Test(.guarantee(.redirectTargetsReceiveNoCredentials), arguments: [301, 302, 303, 307, 308])
   func `another origin is sent no credentials`(status: Int) async throws {
     let target = other.address + "/there"
     origin.route("/value") { _ in OriginResponse(status: status, headers: ["Location": target]) }
@@ -97,14 +97,19 @@ struct `A fetch in bad company` {
     #expect(headers.withLock { $0?["X-Own"] } == "o")
   }
 
-  @Test(arguments: ["file:///etc/passwd", "FILE:///etc/passwd", "ftp://localhost/", "data:,a"])
+  @Test(
+    .guarantee(.redirectTargetsReceiveNoCredentials),
+    arguments: ["file:///etc/passwd", "FILE:///etc/passwd", "ftp://localhost/", "data:,a"]
+  )
   func `a redirect to another scheme is an error`(location: String) async throws {
     origin.route("/*") { _ in OriginResponse(status: 302, headers: ["Location": location]) }
     await #expect(throws: URLError(.unsupportedURL)) { try await fetch() }
     #expect(origin.statistics.requestCount == 1)
   }
 
-  @Test func `a redirect in a circle ends`() async throws {
+  @Test(.guarantee(.redirectTargetsReceiveNoCredentials)) func `a redirect in a circle ends`()
+    async throws
+  {
     origin.route("/value") { _ in OriginResponse(status: 302, headers: ["Location": "/value"]) }
     await #expect(throws: URLError(.httpTooManyRedirects)) { try await fetch() }
     #expect(origin.statistics.requestCount == 11)
@@ -139,7 +144,9 @@ struct `A fetch in bad company` {
 
   // MARK: - Cookies
 
-  @Test func `cookies of one user are not sent for another`() async throws {
+  @Test(.guarantee(.cookiesNeedAJar)) func `cookies of one user are not sent for another`()
+    async throws
+  {
     let cookies = Guarded<[String?]>([])
     origin.route("/value") { request in
       cookies.withLock { $0.append(request.headers["Cookie"]) }
@@ -162,7 +169,7 @@ struct `A fetch in bad company` {
 
   // MARK: - Answers that are none
 
-  @Test(arguments: [OriginFault.raw([]), .reset()])
+  @Test(.guarantee(.brokenResponsesAreNotOffline), arguments: [OriginFault.raw([]), .reset()])
   func `an answer without a byte is a failure of connectivity`(fault: OriginFault) async throws {
     origin.inject(fault, for: "/value", count: 10)
     let error = await #expect(throws: URLError.self) { try await fetch() }
@@ -170,6 +177,7 @@ struct `A fetch in bad company` {
   }
 
   @Test(
+    .guarantee(.brokenResponsesAreNotOffline),
     arguments: [
       ("what is this", ""), ("HTTP/1.1 abc OK", "x"), ("HTTP/9.9 200 OK", "x"),
       ("HTTP/1.1 200 OK\nContent-Length: -2", "x"),
@@ -189,7 +197,8 @@ struct `A fetch in bad company` {
     #expect((error as? any ConnectivityFailure)?.isConnectivityFailure != true, "\(error as Any)")
   }
 
-  @Test func `broken coding does not permit a stale value`() async throws {
+  @Test(.guarantee(.brokenResponsesAreNotOffline))
+  func `broken coding does not permit a stale value`() async throws {
     origin.route("/value") { _ in OriginResponse(text: "one") }
     let url = try #require(URL(string: origin.address + "/value"))
     let fetcher = HTTPFetcher(url, transport: patientTransport, rules: .patient) { $0.count }
@@ -202,6 +211,7 @@ struct `A fetch in bad company` {
   }
 
   @Test(
+    .guarantee(.challengesAreResponses),
     arguments: [
       "Basic realm=\"x\"", "Digest realm=\"x\", nonce=\"y\"", "Bearer", "Basic", "Negotiate", "",
     ]
@@ -220,14 +230,17 @@ struct `A fetch in bad company` {
     #expect(try await fetch() == "yes")
   }
 
-  @Test(arguments: ["100 Continue", "102 Processing", "103 Early Hints\nLink: </a>"])
+  @Test(
+    .guarantee(.challengesAreResponses),
+    arguments: ["100 Continue", "102 Processing", "103 Early Hints\nLink: </a>"]
+  )
   func `interim answers are skipped`(line: String) async throws {
     let interim = "HTTP/1.1 \(line)\n\n"
     raw(interim + interim + "HTTP/1.1 200 OK\nContent-Length: 5", body: Array("hello".utf8))
     #expect(try await fetch() == "hello")
   }
 
-  @Test(arguments: [400, 404, 500])
+  @Test(.guarantee(.httpErrorsAreNotStored), arguments: [400, 404, 500])
   func `an error keeps its status if its body breaks off`(status: Int) async throws {
     let answer = Guarded(OriginResponse(text: "one"))
     origin.route("/value") { _ in answer.withLock { $0 } }
@@ -262,7 +275,8 @@ struct `A fetch in bad company` {
 
   // MARK: - Too much
 
-  @Test func `a gzip bomb does not get further than the limit`() async throws {
+  @Test(.guarantee(.bombsEndWithinTheLimits))
+  func `a gzip bomb does not get further than the limit`() async throws {
     let bomb = gzipBomb(25_800_001)
     origin.route("/value") { _ in
       OriginResponse(headers: ["Content-Encoding": "gzip"], body: bomb)
@@ -280,7 +294,7 @@ struct `A fetch in bad company` {
     #expect(error?.code != .dataLengthExceedsMaximum)
   }
 
-  @Test func `endless header fields end`() async throws {
+  @Test(.guarantee(.bombsEndWithinTheLimits)) func `endless header fields end`() async throws {
     let fields = String(
       repeating: "X-Field: 0123456789012345678901234567890123456789\n",
       count: 9_000
@@ -290,7 +304,10 @@ struct `A fetch in bad company` {
     #expect(error?.isConnectivityFailure == false)
   }
 
-  @Test(arguments: ["HTTP/1.1 200 OK\r\nX: aaaaaaaaaaaa", "HTTP/1.1 200 OK\r\n\r\naaaaaaaaaaaaaa"])
+  @Test(
+    .guarantee(.bombsEndWithinTheLimits),
+    arguments: ["HTTP/1.1 200 OK\r\nX: aaaaaaaaaaaa", "HTTP/1.1 200 OK\r\n\r\naaaaaaaaaaaaaa"]
+  )
   func `an answer that drips is too slow, in its head and in its body`(text: String) async throws {
     let (dripping, clock) = (ManualClock(), ManualClock())
     let origin = try LoopbackOrigin(clock: dripping)

@@ -54,7 +54,7 @@ struct `The most recent answer` {
     "old": "Sun, 09 Sep 2001 01:40:00 GMT", "new": "Sun, 09 Sep 2001 01:41:00 GMT",
   ]
 
-  @Test(arguments: [nil, "Accept", "Accept, Accept-Language"])
+  @Test(.guarantee(.mostRecentAnswerCounts), arguments: [nil, "Accept", "Accept, Accept-Language"])
   func `wins although an older one arrives last`(vary: String?) async throws {
     let cache = cache(vary, dates: Self.dates)
     let (old, new) = try (request("old"), request("new"))
@@ -72,7 +72,8 @@ struct `The most recent answer` {
     }
   }
 
-  @Test func `wins over an older one of another Vary field that arrives last`() async throws {
+  @Test(.guarantee(.mostRecentAnswerCounts))
+  func `wins over an older one of another Vary field that arrives last`() async throws {
     let transport = ClosureTransport { [gates] _, request, receiver in
       let name = request.value(forHTTPHeaderField: "X") ?? "other"
       try await gates[name]?.wait()
@@ -95,7 +96,8 @@ struct `The most recent answer` {
     #expect(try await cache.request(request(nil, ["Accept-Language": "fr"])) == "old")
   }
 
-  @Test func `of the same second, without a date, or with one in the future is the last to arrive`()
+  @Test(.guarantee(.mostRecentAnswerCounts))
+  func `of the same second, without a date, or with one in the future is the last to arrive`()
     async throws
   {
     let far = "Fri, 31 Dec 2100 23:59:59 GMT"
@@ -118,7 +120,8 @@ struct `The most recent answer` {
     }
   }
 
-  @Test func `is not removed by an older answer to a request with no-cache`() async throws {
+  @Test(.guarantee(.mostRecentAnswerCounts))
+  func `is not removed by an older answer to a request with no-cache`() async throws {
     let cache = cache("X", dates: Self.dates)
     let first = Task { try await cache.request(request("old", ["Cache-Control": "no-cache"])) }
     await gates["old"]?.arrivals(1)

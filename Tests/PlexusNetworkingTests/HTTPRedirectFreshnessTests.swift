@@ -59,7 +59,7 @@ struct `A value behind a redirect` {
 
   private var paths: [String] { asked.withLock { $0 } }
 
-  @Test(arguments: [302, 303, 307])
+  @Test(.guarantee(.redirectsLimitFreshness), arguments: [302, 303, 307])
   func `is requested each time if the redirect is temporary`(status: Int) async throws {
     lead(to: "/v1", status: status)
     for _ in 0..<2 { #expect(try await latest() == "/v1") }
@@ -78,7 +78,7 @@ struct `A value behind a redirect` {
     #expect(paths.count == 4)
   }
 
-  @Test(arguments: [301, 302])
+  @Test(.guarantee(.redirectsLimitFreshness), arguments: [301, 302])
   func `is fresh as long as the redirect says, and no longer`(status: Int) async throws {
     lead(to: "/v1", status: status, ["Cache-Control": "max-age=60"])
     #expect(try await latest() == "/v1")
@@ -90,7 +90,10 @@ struct `A value behind a redirect` {
     #expect(try await latest() == "/v2")
   }
 
-  @Test(arguments: ["no-store", "no-cache, max-age=60", "max-age=0", "Vary: *"])
+  @Test(
+    .guarantee(.redirectsLimitFreshness),
+    arguments: ["no-store", "no-cache, max-age=60", "max-age=0", "Vary: *"]
+  )
   func `is requested each time if the redirect says so`(control: String) async throws {
     let isVary = control.hasPrefix("Vary")
     let headers: OriginHeaders =
@@ -100,7 +103,8 @@ struct `A value behind a redirect` {
     #expect(paths == ["/latest", "/v1", "/latest", "/v1"])
   }
 
-  @Test func `is for requests with the fields that the redirect depends on`() async throws {
+  @Test(.guarantee(.redirectsLimitFreshness))
+  func `is for requests with the fields that the redirect depends on`() async throws {
     let headers: OriginHeaders = ["Cache-Control": "max-age=60", "Vary": "Accept-Language"]
     lead(to: "/de", headers)
     #expect(try await latest(["Accept-Language": "de"]) == "/de")
@@ -121,7 +125,8 @@ struct `A value behind a redirect` {
     #expect(cache.statistics.revalidations == 1)
   }
 
-  @Test func `is requested by a media loader that revalidates`() async throws {
+  @Test(.guarantee(.redirectsLimitFreshness))
+  func `is requested by a media loader that revalidates`() async throws {
     // A media loader takes the time of day from the system.
     let (origin, folder) = (try LoopbackOrigin(), MediaTestFolder())
     serve(origin)
@@ -144,7 +149,10 @@ struct `A value behind a redirect` {
     #expect(paths.count == 6)
   }
 
-  @Test(arguments: ["no-store", "no-cache", "max-age=0, must-revalidate"])
+  @Test(
+    .guarantee(.redirectsLimitFreshness),
+    arguments: ["no-store", "no-cache", "max-age=0, must-revalidate"]
+  )
   func `is not used while its server is away if the redirect forbids that`(
     control: String
   ) async throws {

@@ -33,7 +33,7 @@ import FoundationNetworking
     )
   }
 
-  @Test(arguments: [301, 302, 303, 307, 308])
+  @Test(.guarantee(.redirectsAreLimited), arguments: [301, 302, 303, 307, 308])
   func `leads where the answer says`(status: Int) throws {
     let base = try url("http://a.example/b/c")
     for (location, target) in [
@@ -55,17 +55,21 @@ import FoundationNetworking
     )
   }
 
-  @Test(arguments: [
-    "file:///etc/passwd", "FILE:///etc/passwd", "ftp://localhost/", "data:,a", "about:blank",
-    "http:///a", "javascript:a",
-  ])
+  @Test(
+    .guarantee(.redirectsAreLimited),
+    arguments: [
+      "file:///etc/passwd", "FILE:///etc/passwd", "ftp://localhost/", "data:,a", "about:blank",
+      "http:///a", "javascript:a",
+    ]
+  )
   func `leads to http and https only`(target: String) throws {
     var route = try route()
     #expect(throws: URLError(.unsupportedURL)) { try route.follow(url(target), status: 302) }
     #expect(throws: URLError(.unsupportedURL)) { try self.route(from: target) }
   }
 
-  @Test func `does not lead from https to http, unless the rules allow it`() throws {
+  @Test(.guarantee(.redirectsAreLimited))
+  func `does not lead from https to http, unless the rules allow it`() throws {
     var secure = try route()
     #expect(throws: URLError(.appTransportSecurityRequiresSecureConnection)) {
       try secure.follow(url("HTTP://a.example/"), status: 302)
@@ -77,7 +81,7 @@ import FoundationNetworking
     try plain.follow(url("https://b.example/"), status: 302)
   }
 
-  @Test func `has as many redirects as the rules allow`() throws {
+  @Test(.guarantee(.redirectsAreLimited)) func `has as many redirects as the rules allow`() throws {
     var route = try route(rules: HTTPRedirectRules(limit: 2))
     for _ in 0..<2 { try route.follow(url("https://a.example/"), status: 302) }
     #expect(throws: URLError(.httpTooManyRedirects)) {
@@ -85,10 +89,13 @@ import FoundationNetworking
     }
   }
 
-  @Test(arguments: [
-    "https://b.example/", "https://a.example:444/", "https://sub.a.example/",
-    "https://a.example.evil/",
-  ])
+  @Test(
+    .guarantee(.credentialsStayWithTheirOrigin),
+    arguments: [
+      "https://b.example/", "https://a.example:444/", "https://sub.a.example/",
+      "https://a.example.evil/",
+    ]
+  )
   func `loses its credentials at another origin, and for good`(other: String) throws {
     var route = try route(headers: ["X-Own": "o", "authorization": "t"]) { request in
       for name in ["Cookie", "proxy-authorization", "Host", "Accept"] {
@@ -113,7 +120,8 @@ import FoundationNetworking
     #expect(route.request.allHTTPHeaderFields == ["Authorization": "t"])
   }
 
-  @Test func `protects further fields that the rules name`() throws {
+  @Test(.guarantee(.credentialsStayWithTheirOrigin))
+  func `protects further fields that the rules name`() throws {
     var route = try route(rules: HTTPRedirectRules(credentials: ["X-API-Key"])) {
       $0.setValue("k", forHTTPHeaderField: "x-api-key")
     }

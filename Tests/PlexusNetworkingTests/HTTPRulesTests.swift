@@ -42,7 +42,8 @@ struct `Rules of HTTP` {
     HTTPRules(totalTimeout: total, minimumRate: rate)
   }
 
-  @Test func `a request that takes longer than the total time fails`() async throws {
+  @Test(.guarantee(.transportsRespectTheLimits))
+  func `a request that takes longer than the total time fails`() async throws {
     let gate = Gate()
     let transport = ClosureTransport { _, request, receiver in
       try receiver.begin(request)
@@ -62,7 +63,8 @@ struct `Rules of HTTP` {
     #expect(clock.sleeperCount == 0)
   }
 
-  @Test func `the total time is that of all redirects together`() async throws {
+  @Test(.guarantee(.transportsRespectTheLimits))
+  func `the total time is that of all redirects together`() async throws {
     let gate = Gate()
     let transport = ClosureTransport { count, request, receiver in
       try await gate.wait()
@@ -78,7 +80,8 @@ struct `Rules of HTTP` {
     await #expect(throws: URLError(.timedOut)) { try await request.value }
   }
 
-  @Test func `a transfer that is slower than the least rate fails`() async throws {
+  @Test(.guarantee(.transportsRespectTheLimits))
+  func `a transfer that is slower than the least rate fails`() async throws {
     let gate = Gate()
     let transport = ClosureTransport { _, request, receiver in
       try receiver.begin(request)
@@ -128,7 +131,10 @@ struct `Rules of HTTP` {
     await #expect(throws: CancellationError.self) { try await request.value }
   }
 
-  @Test(arguments: [[:], ["Content-Length": "11"], ["Content-Length": "-1"]])
+  @Test(
+    .guarantee(.transportsRespectTheLimits),
+    arguments: [[:], ["Content-Length": "11"], ["Content-Length": "-1"]]
+  )
   func `a body that is larger than the rules allow ends the transfer`(
     headers: [String: String]
   )
@@ -218,7 +224,8 @@ struct `Rules of HTTP` {
     )
   }
 
-  @Test func `a file is read if the rules allow it, and within their limit`() async throws {
+  @Test(.guarantee(.transportsRespectTheLimits))
+  func `a file is read if the rules allow it, and within their limit`() async throws {
     let transport = ClosureTransport { _, _, _ in throw URLError(.badURL) }
     let folder = FileManager.default.temporaryDirectory
     let file = folder.appending(path: "rules-\(UUID().uuidString)")
@@ -256,7 +263,8 @@ struct `Rules of HTTP` {
     #expect(try await MediaLoader(directory: folder.url).request(file) == file)
   }
 
-  @Test func `a redirected download takes its turn at the target`() async throws {
+  @Test(.guarantee(.slowRedirectsOccupyNoSlots))
+  func `a redirected download takes its turn at the target`() async throws {
     let gate = Gate()
     let transport = ClosureTransport { _, request, receiver in
       switch request.url?.host() {

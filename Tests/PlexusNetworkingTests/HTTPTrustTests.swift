@@ -15,7 +15,10 @@ struct `Trust in a server` {
     _ = try await fetcher.fetch(FetchContext(previousValue: 1))
   }
 
-  @Test(.enabled(if: OpenSSLServer.executable != nil, "openssl is not installed here"))
+  @Test(
+    .guarantee(.brokenResponsesAreNotOffline),
+    .enabled(if: OpenSSLServer.executable != nil, "openssl is not installed here")
+  )
   func `a certificate that is not trusted is no failure of connectivity`() async throws {
     let server = try OpenSSLServer()
     for host in ["localhost", "127.0.0.1"] {
@@ -30,7 +33,10 @@ struct `Trust in a server` {
     }
   }
 
-  @Test(.enabled(if: OpenSSLServer.executable != nil, "openssl is not installed here"))
+  @Test(
+    .guarantee(.brokenResponsesAreNotOffline),
+    .enabled(if: OpenSSLServer.executable != nil, "openssl is not installed here")
+  )
   func `a value does not replace an answer that cannot be trusted`() async throws {
     let server = try OpenSSLServer()
     let url = try #require(URL(string: "https://localhost:\(server.port)/"))

@@ -135,7 +135,7 @@ struct `A fetch under attack` {
     #expect(jar.count == 1)
   }
 
-  @Test(arguments: [false, true])
+  @Test(.guarantee(.credentialsStayWithTheirOrigin), arguments: [false, true])
   func `credentials that have left their origin by a redirect do not come back`(
     isFile: Bool
   ) async throws {

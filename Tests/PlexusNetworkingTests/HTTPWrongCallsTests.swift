@@ -25,7 +25,10 @@ struct `A wrong call` {
     return request
   }
 
-  @Test(arguments: ["POST", "PUT", "DELETE", "OPTIONS", "get"])
+  @Test(
+    .guarantee(.wrongHTTPCallsSayWhatIsWrong),
+    arguments: ["POST", "PUT", "DELETE", "OPTIONS", "get"]
+  )
   func `for a response to a method that is not cached names the method`(method: String) async throws
   {
     let cache = cache()
@@ -41,7 +44,8 @@ struct `A wrong call` {
     #expect(try await cache.request(request) == "text")
   }
 
-  @Test func `for a scheme other than http and https names the URL`() async throws {
+  @Test(.guarantee(.wrongHTTPCallsSayWhatIsWrong))
+  func `for a scheme other than http and https names the URL`() async throws {
     for text in ["ftp://a.example/value", "file:///etc/hosts", "http:///value", "value"] {
       var rules = HTTPRules.patient
       rules.allowsFileURLs = false
@@ -50,7 +54,7 @@ struct `A wrong call` {
     }
   }
 
-  @Test func `without a URL says so`() async throws {
+  @Test(.guarantee(.wrongHTTPCallsSayWhatIsWrong)) func `without a URL says so`() async throws {
     let cache = cache()
     for method in ["GET", "POST"] {
       var request = try request("https://a.example/value", method: method)
@@ -61,7 +65,8 @@ struct `A wrong call` {
     }
   }
 
-  @Test func `of a file names the file, its folder, or the method`() async throws {
+  @Test(.guarantee(.wrongHTTPCallsSayWhatIsWrong))
+  func `of a file names the file, its folder, or the method`() async throws {
     let folder = FileManager.default.temporaryDirectory.appending(path: "plexus-\(UUID())")
     try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
     defer { try? FileManager.default.removeItem(at: folder) }

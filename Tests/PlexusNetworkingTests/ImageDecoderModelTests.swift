@@ -16,7 +16,9 @@ struct `The decoder of an image loader` {
 
   let folder = MediaTestFolder()
 
-  @Test func `remembers a limited number of failures`() async throws {
+  @Test(.guarantee(.undecodableFilesAreRemembered)) func `remembers a limited number of failures`()
+    async throws
+  {
     let transport = ClosureTransport { _, request, receiver in try receiver.take(request, "?") }
     let decoder = ImageDecoder<Int>(
       media: MediaLoader(
@@ -68,7 +70,8 @@ struct `The decoder of an image loader` {
     MediaRequest(try #require(URL(string: "http://nowhere.invalid/" + name)), priority: priority)
   }
 
-  @Test func `decodes the most urgent image next, also if it became urgent while it waited`()
+  @Test(.guarantee(.decodingsMatchTheCores))
+  func `decodes the most urgent image next, also if it became urgent while it waited`()
     async throws
   {
     let gate = Gate()
@@ -100,7 +103,8 @@ struct `The decoder of an image loader` {
     #expect(order.withLock { $0 } == ["first", "promoted", "high", "medium", "low"])
   }
 
-  @Test func `decodes as many images at once as there are cores`() async throws {
+  @Test(.guarantee(.decodingsMatchTheCores))
+  func `decodes as many images at once as there are cores`() async throws {
     let gate = Gate()
     let images = images { data in
       try await gate.wait()

@@ -38,8 +38,8 @@ struct `Decoding images` {
     )
   }
 
-  @Test func `a file that cannot be decoded is not downloaded again for five minutes`() async throws
-  {
+  @Test(.guarantee(.undecodableFilesAreRemembered))
+  func `a file that cannot be decoded is not downloaded again for five minutes`() async throws {
     let transport = transport(numbers: true)
     let images = ImageLoader(media: media(transport)) { data in
       let text = String(decoding: data, as: UTF8.self)
@@ -58,7 +58,8 @@ struct `Decoding images` {
     #expect(transport.names.count == 2)
   }
 
-  @Test func `reloading and clearing end the memory of a failure`() async throws {
+  @Test(.guarantee(.undecodableFilesAreRemembered))
+  func `reloading and clearing end the memory of a failure`() async throws {
     let transport = transport(numbers: true)
     let images = ImageLoader(media: media(transport)) { data in
       let text = String(decoding: data, as: UTF8.self)
@@ -72,7 +73,9 @@ struct `Decoding images` {
     #expect(try await images.request(url("b")) == "4")
   }
 
-  @Test func `a damaged file is downloaded once more`() async throws {
+  @Test(.guarantee(.damagedFilesAreDownloadedAgain)) func `a damaged file is downloaded once more`()
+    async throws
+  {
     let transport = transport()
     let media = media(transport)
     let file = try await media.request(url("a"))
@@ -86,7 +89,8 @@ struct `Decoding images` {
     #expect(transport.names.count == 2)
   }
 
-  @Test func `no more than so many are decoded at once, the most urgent first`() async throws {
+  @Test(.guarantee(.decodingsAreLimited))
+  func `no more than so many are decoded at once, the most urgent first`() async throws {
     let gate = Gate()
     let order = Guarded<[String]>([])
     let running = Guarded((now: 0, most: 0))
@@ -112,7 +116,8 @@ struct `Decoding images` {
     #expect(order.withLock { $0.count } == 20)
   }
 
-  @Test func `a decoder that waits for other images lets them be decoded`() async throws {
+  @Test(.guarantee(.decodingsAreLimited))
+  func `a decoder that waits for other images lets them be decoded`() async throws {
     let box = Guarded<ImageLoader<String>?>(nil)
     let (front, middle, back) = try (url("c/0"), url("c/1"), url("c/2"))
     let images = ImageLoader(media: media(transport()), concurrency: 1) { data in

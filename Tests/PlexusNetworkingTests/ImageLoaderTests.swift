@@ -44,7 +44,7 @@ struct `An image loader` {
     }
   }
 
-  @Test func `decodes once for a hundred callers`() async throws {
+  @Test(.guarantee(.imagesDecodeOnce)) func `decodes once for a hundred callers`() async throws {
     let images = images()
     let url = try url(3)
     try await withThrowingTaskGroup(of: Int.self) { group in
@@ -57,7 +57,9 @@ struct `An image loader` {
     #expect(try await images[url].request() == 3)
   }
 
-  @Test @MainActor func `decodes off the actor of the caller`() async throws {
+  @Test(.guarantee(.imagesDecodeOnce)) @MainActor func `decodes off the actor of the caller`()
+    async throws
+  {
     let images = ImageLoader(media: media) { _ in
       #expect(#isolation == nil)
       return Thread.isMainThread
@@ -83,7 +85,8 @@ struct `An image loader` {
     #expect(!kept.isEmpty && kept.reduce(0, +) <= 6)
   }
 
-  @Test func `what cannot be decoded is an error, and its file goes`() async throws {
+  @Test(.guarantee(.imagesDecodeOnce))
+  func `what cannot be decoded is an error, and its file goes`() async throws {
     let bad = Guarded(true)
     origin.route("/9.png") { _ in OriginResponse(text: bad.withLock { $0 } ? "??" : "xx") }
     let images = images()

@@ -58,7 +58,8 @@ struct `A media loader under attack` {
     #expect(folder.files.count <= 13)
   }
 
-  @Test func `files take no more than the limit with many callers at once`() async throws {
+  @Test(.guarantee(.downloadedFilesAreHeld))
+  func `files take no more than the limit with many callers at once`() async throws {
     let loader = loader(bytes: 5_000, connections: 3, transport(bytes: 1_000))
     try await withThrowingTaskGroup(of: Void.self) { group in
       for number in 0..<200 {
@@ -363,7 +364,8 @@ struct `A media loader under attack` {
     #expect(try Data(contentsOf: last).count == 3)
   }
 
-  @Test func `a pipe, a link or too much instead of a record is not read`() async throws {
+  @Test(.guarantee(.recordsBelongToTheirVersion))
+  func `a pipe, a link or too much instead of a record is not read`() async throws {
     let transport = ClosureTransport { _, request, receiver in
       try receiver.take(request, headers: ["Content-Type": "text/a", "ETag": "\"1\""], "abc")
     }

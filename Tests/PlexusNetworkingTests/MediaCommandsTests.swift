@@ -34,7 +34,8 @@ struct `Removing and reloading media` {
     String(decoding: try Data(contentsOf: file), as: UTF8.self)
   }
 
-  @Test func `removing takes the file, its record and its part, and nothing else`() async throws {
+  @Test(.guarantee(.removedFilesAreNotRestored))
+  func `removing takes the file, its record and its part, and nothing else`() async throws {
     let transport = ClosureTransport { count, request, receiver in
       try receiver.take(request, headers: ["ETag": "\"v1\""], "abc")
       if count == 2 { throw URLError(.networkConnectionLost) }
@@ -54,7 +55,8 @@ struct `Removing and reloading media` {
     #expect(try await text(loader.request(url)) == "abc")
   }
 
-  @Test func `a download in progress is not kept when its file is removed, nor joined afterwards`()
+  @Test(.guarantee(.removedFilesAreNotRestored))
+  func `a download in progress is not kept when its file is removed, nor joined afterwards`()
     async throws
   {
     let gate = Gate()
@@ -89,7 +91,7 @@ struct `Removing and reloading media` {
     }
   }
 
-  @Test(arguments: Remover.allCases, [true, false])
+  @Test(.guarantee(.removedFilesAreUnreadable), arguments: Remover.allCases, [true, false])
   func `nothing is left of a download whose file is removed, by whatever loader, nor comes back`(
     remover: Remover,
     removesAll: Bool
@@ -121,7 +123,7 @@ struct `Removing and reloading media` {
     withExtendedLifetime(alias) {}
   }
 
-  @Test(arguments: [true, false], [true, false])
+  @Test(.guarantee(.removedFilesAreUnreadable), arguments: [true, false], [true, false])
   func `an unanswered download stores nothing after another loader has removed its file`(
     removesAll: Bool,
     isNewerThere: Bool
@@ -138,7 +140,8 @@ struct `Removing and reloading media` {
     #expect(folder.files.isEmpty)
   }
 
-  @Test func `an older download of another loader does not replace a newer file`() async throws {
+  @Test(.guarantee(.olderDownloadsReplaceNothing))
+  func `an older download of another loader does not replace a newer file`() async throws {
     let gate = Gate()
     let transport = numbering(gate, waits: [1])
     let (loader, other) = (loader(transport), loader(transport))
@@ -150,7 +153,7 @@ struct `Removing and reloading media` {
     #expect(try await text(loader.request(url)) == "2")
   }
 
-  @Test(arguments: [true, false])
+  @Test(.guarantee(.removedFilesAreUnreadable), arguments: [true, false])
   func `an image whose file is removed while it is decoded is not loaded again`(
     removesAll: Bool
   ) async throws {
@@ -173,7 +176,10 @@ struct `Removing and reloading media` {
     #expect(folder.files.isEmpty)
   }
 
-  @Test(arguments: ["", "files", "parts", "records"])
+  @Test(
+    .guarantee(.vanishedMediaFoldersAreMadeAgain),
+    arguments: ["", "files", "parts", "records"]
+  )
   func `a folder that vanishes while a file is written is made again`(name: String) async throws {
     let folder = folder
     let transport = ClosureTransport { count, request, receiver in
@@ -204,7 +210,8 @@ struct `Removing and reloading media` {
     #expect(try await text(loader.reload(file)) == "own")
   }
 
-  @Test func `reloading replaces the file, which is there until then`() async throws {
+  @Test(.guarantee(.reloadingReplacesTheFile))
+  func `reloading replaces the file, which is there until then`() async throws {
     let gate = Gate()
     let transport = numbering(gate, waits: [2])
     let loader = loader(transport)
@@ -218,7 +225,9 @@ struct `Removing and reloading media` {
     #expect(folder.files.count == 1)
   }
 
-  @Test func `the file stays when reloading fails`() async throws {
+  @Test(.guarantee(.reloadingReplacesTheFile)) func `the file stays when reloading fails`()
+    async throws
+  {
     let transport = ClosureTransport { count, request, receiver in
       try receiver.take(request, status: count == 1 ? 200 : 500, "\(count)")
     }
@@ -228,7 +237,8 @@ struct `Removing and reloading media` {
     #expect(try await text(loader.request(url)) == "1")
   }
 
-  @Test func `a reload is not satisfied by one that began before`() async throws {
+  @Test(.guarantee(.reloadingReplacesTheFile))
+  func `a reload is not satisfied by one that began before`() async throws {
     let gate = Gate()
     let loader = loader(numbering(gate, waits: [1]))
     let (first, second) = try await loader.beginTwoReloads(of: url, firstAt: gate)
@@ -237,7 +247,8 @@ struct `Removing and reloading media` {
     #expect(try await text(second.value) == "2")
   }
 
-  @Test func `an older download does not replace the file of a newer one`() async throws {
+  @Test(.guarantee(.reloadingReplacesTheFile))
+  func `an older download does not replace the file of a newer one`() async throws {
     let gate = Gate()
     let transport = numbering(gate, waits: [1])
     let loader = loader(transport)

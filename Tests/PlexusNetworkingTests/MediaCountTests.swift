@@ -33,7 +33,7 @@ struct `A media loader whose folder others change` {
     case everything, files, each, byAnotherLoader
   }
 
-  @Test(arguments: Removal.allCases)
+  @Test(.guarantee(.foreignChangesAreNoticed), arguments: Removal.allCases)
   func `gives the space of removed files to new ones`(removal: Removal) async throws {
     let transport = ClosureTransport { _, request, receiver in
       try receiver.take(request, "0123456789")
@@ -60,7 +60,8 @@ struct `A media loader whose folder others change` {
     #expect(folder.files.count >= 36)
   }
 
-  @Test func `gives the space of removed files to new ones, if half of many are removed`()
+  @Test(.guarantee(.foreignChangesAreNoticed))
+  func `gives the space of removed files to new ones, if half of many are removed`()
     async throws
   {
     let transport = ClosureTransport { _, request, receiver in
@@ -78,7 +79,9 @@ struct `A media loader whose folder others change` {
     #expect(folder.files.count >= 270 && folder.files.count <= 308)
   }
 
-  @Test func `counts added files when space is needed`() async throws {
+  @Test(.guarantee(.foreignChangesAreNoticed)) func `counts added files when space is needed`()
+    async throws
+  {
     let transport = ClosureTransport { _, request, receiver in
       try receiver.take(request, "0123456789")
     }
@@ -91,7 +94,7 @@ struct `A media loader whose folder others change` {
 
   // MARK: - Clearing
 
-  @Test(arguments: [true, false])
+  @Test(.guarantee(.clearedMediaCannotBeRead), arguments: [true, false])
   func `leaves nothing to read when it is cleared, also of a download in progress`(
     isTemporary: Bool
   ) async throws {
@@ -151,7 +154,9 @@ struct `A media loader whose folder others change` {
     #expect(isTemporary || folder.files.isEmpty)
   }
 
-  @Test func `evicts nothing for a file that is not kept`() async throws {
+  @Test(.guarantee(.clearedMediaCannotBeRead)) func `evicts nothing for a file that is not kept`()
+    async throws
+  {
     let gate = Gate()
     let transport = ClosureTransport { _, request, receiver in
       guard request.url?.lastPathComponent == "999" else {
@@ -182,7 +187,8 @@ struct `A media loader whose folder others change` {
     }
   }
 
-  @Test func `ends the progress of an image in memory whose file is removed`() async throws {
+  @Test(.guarantee(.progressEndsWithTheRequest))
+  func `ends the progress of an image in memory whose file is removed`() async throws {
     let transport = ClosureTransport { _, request, receiver in try receiver.take(request, "abc") }
     let media = loader(transport)
     let images = images(media)
@@ -192,7 +198,7 @@ struct `A media loader whose folder others change` {
     #expect(await late.finished() == [DownloadProgress(receivedBytes: 3, totalBytes: 3)])
   }
 
-  @Test(arguments: [true, false])
+  @Test(.guarantee(.progressEndsWithTheRequest), arguments: [true, false])
   func `ends the progress of a file that another loader has stored`(
     asImage: Bool
   ) async throws {
@@ -209,7 +215,8 @@ struct `A media loader whose folder others change` {
     #expect(await early.finished() == [DownloadProgress(receivedBytes: 3, totalBytes: 3)])
   }
 
-  @Test func `ends the progress of a request that fails without a download`()
+  @Test(.guarantee(.progressEndsWithTheRequest))
+  func `ends the progress of a request that fails without a download`()
     async throws
   {
     let transport = ClosureTransport { _, request, receiver in try receiver.take(request, "bad") }
@@ -226,7 +233,8 @@ struct `A media loader whose folder others change` {
     #expect(transport.names.count == 1)
   }
 
-  @Test func `ends the progress of a request that is cancelled or cleared`()
+  @Test(.guarantee(.progressEndsWithTheRequest))
+  func `ends the progress of a request that is cancelled or cleared`()
     async throws
   {
     let gate = Gate()

@@ -50,7 +50,8 @@ struct `The defaults of media loaders` {
     try #require(URL(string: "http://nowhere.invalid/\(number)"))
   }
 
-  @Test func `six downloads of one host run at once, and no file is evicted`() async throws {
+  @Test(.guarantee(.mediaDefaultsAreDocumented))
+  func `six downloads of one host run at once, and no file is evicted`() async throws {
     let transport = PathTransport()
     let loader = MediaLoader(directory: folder.url, transport: transport)
     let requests = try (0..<60).map { number in
@@ -64,7 +65,8 @@ struct `The defaults of media loaders` {
     for number in 0..<60 { #expect(try loader.cachedFile(for: url(number)) != nil) }
   }
 
-  @Test func `a failure of connectivity is tried three times, half a second and a second later`()
+  @Test(.guarantee(.mediaDefaultsAreDocumented))
+  func `a failure of connectivity is tried three times, half a second and a second later`()
     async throws
   {
     let clock = ManualClock()
@@ -89,7 +91,8 @@ struct `The defaults of media loaders` {
     #expect(transport.arrivals.withLock { $0.all } == 3)
   }
 
-  @Test func `images count for ten times their files, up to 256 MB`() async throws {
+  @Test(.guarantee(.mediaDefaultsAreDocumented))
+  func `images count for ten times their files, up to 256 MB`() async throws {
     let transport = ClosureTransport { _, request, receiver in
       try receiver.begin(request)
       try receiver.receive(Data(count: 6 << 20))
@@ -102,7 +105,8 @@ struct `The defaults of media loaders` {
     #expect(try (0..<7).count { try images.cachedImage(for: url($0)) != nil } == 4)
   }
 
-  @Test func `a file has 512 MB at most, and all have one gigabyte`() async throws {
+  @Test(.guarantee(.mediaDefaultsAreDocumented))
+  func `a file has 512 MB at most, and all have one gigabyte`() async throws {
     let transport = ClosureTransport { _, request, receiver in
       let path = try #require(request.url?.lastPathComponent)
       try receiver.begin(request, headers: ["Content-Length": path])
@@ -121,7 +125,8 @@ struct `The defaults of media loaders` {
     await #expect(throws: URLError.self) { try await loader.request(url(512 << 20)) }
   }
 
-  @Test func `files of more than a gigabyte together have to go`() async throws {
+  @Test(.guarantee(.gigabyteIsKeptByDefault))
+  func `files of more than a gigabyte together have to go`() async throws {
     let files = folder.url.appending(path: "files")
     try FileManager.default.createDirectory(at: files, withIntermediateDirectories: true)
     // They have holes, and occupy no blocks of the disk.

@@ -73,7 +73,8 @@ struct `Media and a real disk that is full or read-only` {
 
   private func body(_ bytes: Int) -> Data { Data((0..<bytes).map { UInt8($0 % 251) }) }
 
-  @Test func `a file is temporary if its disk is full after some of its bytes`() async throws {
+  @Test(.guarantee(.fillingDisksMakeTemporaryFiles))
+  func `a file is temporary if its disk is full after some of its bytes`() async throws {
     let loader = loader(disk.url.appending(path: "media"))
     let large = try await loader.request(url(500_000))
     #expect(try Data(contentsOf: large) == body(500_000))
@@ -86,7 +87,8 @@ struct `Media and a real disk that is full or read-only` {
     #expect(try Data(contentsOf: small) == body(100_000))
   }
 
-  @Test(.startsProcess) func `an image is shown if every disk is full after some of its bytes`()
+  @Test(.guarantee(.fillingDisksMakeTemporaryFiles), .startsProcess)
+  func `an image is shown if every disk is full after some of its bytes`()
     async throws
   {
     let (path, address) = (disk.url.path, origin.address)
@@ -113,7 +115,8 @@ struct `Media and a real disk that is full or read-only` {
     #expect(!disk.files.contains { $0.hasSuffix(".part") })
   }
 
-  @Test func `a file is whole, however little room there is for it and its record`() async throws {
+  @Test(.guarantee(.fillingDisksMakeTemporaryFiles))
+  func `a file is whole, however little room there is for it and its record`() async throws {
     let loader = loader(disk.url.appending(path: "media"))
     for bytes in stride(from: 240_000, through: 270_000, by: 2_048) {
       let file = try await loader.request(url(bytes))
@@ -123,7 +126,8 @@ struct `Media and a real disk that is full or read-only` {
     }
   }
 
-  @Test func `on a read-only disk, its files are used, and others are temporary`() async throws {
+  @Test(.guarantee(.fillingDisksMakeTemporaryFiles))
+  func `on a read-only disk, its files are used, and others are temporary`() async throws {
     let kept = try await loader(disk.url.appending(path: "media")).request(url(3))
     #expect(disk.becomeReadOnly())
     let loader = loader(disk.url.appending(path: "media"))

@@ -15,7 +15,7 @@ import FoundationNetworking
 /// the server has had.
 @Suite(.fewAtOnce)
 struct `Histories of a folder of media` {
-  @Test(arguments: 0..<8)
+  @Test(.guarantee(.mediaHoldsInRandomHistories), arguments: 0..<8)
   func `lead to files that the server has had, are counted, and are not downloaded twice`(
     part: Int
   ) async throws {

@@ -37,7 +37,8 @@ struct `The limits of a media loader` {
     )
   }
 
-  @Test func `files take no more than the byte limit when a new one is there`() async throws {
+  @Test(.guarantee(.downloadsAreLimited))
+  func `files take no more than the byte limit when a new one is there`() async throws {
     let loader = loader(bytes: 20_000)
     for number in 0..<40 {
       let file = try await loader.request(url(number))
@@ -88,7 +89,10 @@ struct `The limits of a media loader` {
     #expect(!FileManager.default.fileExists(atPath: file.path))
   }
 
-  @Test(arguments: [OriginResponse.Framing.contentLength, .chunked])
+  @Test(
+    .guarantee(.overlongFilesAreRejected),
+    arguments: [OriginResponse.Framing.contentLength, .chunked]
+  )
   func `a file of more than the largest length is refused, and leaves nothing`(
     framing: OriginResponse.Framing
   ) async throws {
@@ -115,7 +119,9 @@ struct `The limits of a media loader` {
     _ = try await loader(nil).request(url("b"))
   }
 
-  @Test func `parts count, and are removed as files are`() async throws {
+  @Test(.guarantee(.partsCountTowardsTheLimit)) func `parts count, and are removed as files are`()
+    async throws
+  {
     origin.route("/files/*") { _ in
       var response = OriginResponse(body: Array(repeating: 1, count: 2000))
       response.etag = "\"v1\""
@@ -134,7 +140,8 @@ struct `The limits of a media loader` {
     #expect(folder.parts.count <= 3)
   }
 
-  @Test func `parts that are being written count for what was announced`() async throws {
+  @Test(.guarantee(.partsCountTowardsTheLimit))
+  func `parts that are being written count for what was announced`() async throws {
     let loader = loader(bytes: 20_000)
     for number in 0..<18 { _ = try await loader.request(url(number)) }
     origin.route("/files/large") { _ in OriginResponse(body: Array(repeating: 1, count: 15_000)) }
@@ -149,7 +156,8 @@ struct `The limits of a media loader` {
     _ = await request.result
   }
 
-  @Test func `files that were used last stay after a restart`() async throws {
+  @Test(.guarantee(.leastRecentlyUsedFilesGoFirst))
+  func `files that were used last stay after a restart`() async throws {
     var loader: MediaLoader? = loader(bytes: nil)
     for number in 0..<20 { _ = try await loader?.request(url(number)) }
     for number in 0..<5 { _ = try await loader?.request(url(number)) }
@@ -160,7 +168,9 @@ struct `The limits of a media loader` {
     #expect(kept == Array(0..<5) + Array(11..<20) || kept == Array(0..<5) + Array(12..<20))
   }
 
-  @Test func `parts are swept while a loader is in use`() async throws {
+  @Test(.guarantee(.partsCountTowardsTheLimit)) func `parts are swept while a loader is in use`()
+    async throws
+  {
     let clock = ManualClock()
     let loader = MediaLoader(
       directory: folder.url,
@@ -198,7 +208,8 @@ struct `The limits of a media loader` {
     #expect((18...20).contains(folder.files.count))
   }
 
-  @Test func `no more than so many downloads of a host run at once`() async throws {
+  @Test(.guarantee(.downloadsAreLimited))
+  func `no more than so many downloads of a host run at once`() async throws {
     let gate = Gate()
     let running = Guarded((now: 0, most: 0))
     origin.route("/files/*") { _ in

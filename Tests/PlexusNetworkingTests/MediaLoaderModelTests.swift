@@ -189,7 +189,8 @@ struct `The line of downloads` {
     _ = try await request.value
   }
 
-  @Test func `the priority of a request decides its place in the line`() async throws {
+  @Test(.guarantee(.priorityDeterminesThePlace))
+  func `the priority of a request decides its place in the line`() async throws {
     let gate = Gate()
     let transport = blocking(gate)
     let loader = loader(connections: 1, transport)
@@ -303,7 +304,7 @@ struct `The line of downloads` {
     case withFile, digest, reload, image, revalidation
   }
 
-  @Test(arguments: Call.allCases)
+  @Test(.guarantee(.priorityDeterminesThePlace), arguments: Call.allCases)
   func `the priority of a request counts in every call`(call: Call) async throws {
     let gate = Gate()
     let transport = blocking(gate)

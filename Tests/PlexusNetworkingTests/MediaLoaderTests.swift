@@ -47,7 +47,9 @@ struct `A media loader` {
 
   private func tag(_ tag: String) { answer.withLock { $0.etag = tag } }
 
-  @Test func `downloads a file once and finds it again`() async throws {
+  @Test(.guarantee(.filesAreDownloadedOnce)) func `downloads a file once and finds it again`()
+    async throws
+  {
     let file = try await loader.request(url())
     #expect(try Data(contentsOf: file) == body)
     #expect(file.pathExtension == "jpg")
@@ -59,14 +61,17 @@ struct `A media loader` {
     #expect(folder.files.count == 1)
   }
 
-  @Test func `keeps files for their owner alone`() async throws {
+  @Test(.guarantee(.filesAreDownloadedOnce)) func `keeps files for their owner alone`() async throws
+  {
     let file = try await loader.request(url())
     #expect(try folder.permissions() == 0o700)
     #expect(try folder.permissions("files") == 0o700)
     #expect(try folder.permissions("files/" + file.lastPathComponent) == 0o600)
   }
 
-  @Test func `a hundred callers share one download`() async throws {
+  @Test(.guarantee(.filesAreDownloadedOnce)) func `a hundred callers share one download`()
+    async throws
+  {
     let url = try url()
     let files = try await withThrowingTaskGroup(of: URL.self) { group in
       for _ in 0..<100 { group.addTask { try await loader.request(url) } }
@@ -76,7 +81,7 @@ struct `A media loader` {
     #expect(origin.statistics.requests["/a.jpg"] == 1)
   }
 
-  @Test(arguments: [404, 500, 304])
+  @Test(.guarantee(.errorStatusesLeaveNothing), arguments: [404, 500, 304])
   func `an error status is thrown and leaves nothing`(status: Int) async throws {
     origin.inject(.status(status), for: "/a.jpg")
     let error = await #expect(throws: HTTPStatusError.self) { try await loader.request(url()) }
@@ -85,10 +90,13 @@ struct `A media loader` {
     _ = try await loader.request(url())
   }
 
-  @Test(arguments: [
-    OriginFault.reset(), .reset(afterBytes: 20_000), .truncation(afterBytes: 20_000),
-    .wrongContentLength(60_000),
-  ])
+  @Test(
+    .guarantee(.errorStatusesLeaveNothing),
+    arguments: [
+      OriginFault.reset(), .reset(afterBytes: 20_000), .truncation(afterBytes: 20_000),
+      .wrongContentLength(60_000),
+    ]
+  )
   func `a broken transfer is a failure of connectivity and leaves nothing that cannot be continued`(
     fault: OriginFault
   ) async throws {
@@ -100,7 +108,8 @@ struct `A media loader` {
     #expect(try Data(contentsOf: await loader.request(url())) == body)
   }
 
-  @Test func `a broken transfer is continued, by another loader, too`() async throws {
+  @Test(.guarantee(.errorStatusesLeaveNothing))
+  func `a broken transfer is continued, by another loader, too`() async throws {
     tag("\"v1\"")
     origin.inject(.truncation(afterBytes: 20_000), for: "/a.jpg")
     await #expect(throws: URLError.self) { try await loader.request(url()) }
@@ -111,7 +120,8 @@ struct `A media loader` {
     #expect(folder.files.count == 1 && folder.parts.isEmpty)
   }
 
-  @Test func `a file that has changed is loaded from the beginning`() async throws {
+  @Test(.guarantee(.errorStatusesLeaveNothing))
+  func `a file that has changed is loaded from the beginning`() async throws {
     tag("\"v1\"")
     origin.inject(.truncation(afterBytes: 20_000), for: "/a.jpg")
     await #expect(throws: URLError.self) { try await loader.request(url()) }
@@ -147,7 +157,8 @@ struct `A media loader` {
     #expect(folder.parts.isEmpty)
   }
 
-  @Test func `the last caller to leave stops the download and keeps its part`() async throws {
+  @Test(.guarantee(.lastCallerStopsTheDownload))
+  func `the last caller to leave stops the download and keeps its part`() async throws {
     tag("\"v1\"")
     origin.inject(.stall(afterBytes: 20_000), for: "/a.jpg")
     let url = try url()
@@ -226,7 +237,8 @@ struct `A media loader` {
     #expect(folder.files.count == 1)
   }
 
-  @Test func `files are used in place, and other schemes refused`() async throws {
+  @Test(.guarantee(.localFilesAreUsedInPlace))
+  func `files are used in place, and other schemes refused`() async throws {
     let file = folder.url.appending(path: "own.txt")
     await #expect(throws: MediaError.noSuchFile(file)) { try await loader.request(file) }
     try FileManager.default.createDirectory(at: folder.url, withIntermediateDirectories: true)
@@ -238,7 +250,9 @@ struct `A media loader` {
     }
   }
 
-  @Test func `bytes are compared with a digest`() async throws {
+  @Test(.guarantee(.lengthAndDigestAreVerified)) func `bytes are compared with a digest`()
+    async throws
+  {
     answer.withLock { $0.body = Array("abc".utf8) }
     let right = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
     _ = try await loader.request(url(), sha256: right.uppercased())
@@ -266,7 +280,9 @@ struct `A media loader` {
     #expect(try Data(contentsOf: await loader.request(url())) == body)
   }
 
-  @Test func `a slow transfer reports its progress`() async throws {
+  @Test(.guarantee(.subscribersReceiveProgress)) func `a slow transfer reports its progress`()
+    async throws
+  {
     answer.withLock { $0.fault = .drip(bytes: 10_000, every: .milliseconds(5)) }
     let url = try url()
     let recorders = (0..<3).map { _ in Recorder(loader.progress(of: url)) }
@@ -281,7 +297,8 @@ struct `A media loader` {
     #expect(late == [DownloadProgress(receivedBytes: 50_000, totalBytes: 50_000)])
   }
 
-  @Test func `progress ends with a download that fails, and with the loader`() async throws {
+  @Test(.guarantee(.subscribersReceiveProgress))
+  func `progress ends with a download that fails, and with the loader`() async throws {
     origin.inject(.status(404), for: "/a.jpg")
     let failing = Recorder(loader.progress(of: try url()))
     await #expect(throws: HTTPStatusError.self) { try await loader.request(url()) }
@@ -292,7 +309,8 @@ struct `A media loader` {
     #expect(await orphan.finished().isEmpty)
   }
 
-  @Test func `clearing removes everything, and keeps nothing that has begun`() async throws {
+  @Test(.guarantee(.clearsDuringDownloadsStoreNothing))
+  func `clearing removes everything, and keeps nothing that has begun`() async throws {
     _ = try await loader.request(url())
     try await loader.clear()
     #expect(folder.files.isEmpty)

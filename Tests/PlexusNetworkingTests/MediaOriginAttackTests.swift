@@ -46,7 +46,8 @@ struct `A media loader and hostile origins` {
     origin.inject(.raw(Array(lines.joined(separator: "\r\n").utf8)), for: "/a", count: count)
   }
 
-  @Test func `a host that stalls does not hold up another one`() async throws {
+  @Test(.guarantee(.hostileMediaOriginsAreContained))
+  func `a host that stalls does not hold up another one`() async throws {
     let other = try LoopbackOrigin()
     other.route("/*") { _ in OriginResponse(text: "other") }
     let loader = loader(connections: 2)
@@ -64,7 +65,8 @@ struct `A media loader and hostile origins` {
     for task in tasks { _ = await task.result }
   }
 
-  @Test func `a challenge is an answer`() async throws {
+  @Test(.guarantee(.hostileMediaOriginsAreContained)) func `a challenge is an answer`() async throws
+  {
     for challenge in ["Basic realm=\"x\"", "Digest realm=\"x\", nonce=\"y\"", "Negotiate"] {
       origin.route("/a") { _ in
         var response = OriginResponse(text: "no", status: 401)
@@ -78,13 +80,16 @@ struct `A media loader and hostile origins` {
     #expect(folder.files.isEmpty)
   }
 
-  @Test func `interim answers are skipped`() async throws {
+  @Test(.guarantee(.hostileMediaOriginsAreContained)) func `interim answers are skipped`()
+    async throws
+  {
     let interim = "HTTP/1.1 103 Early Hints\nLink: </a>\n\n"
     raw(interim + interim + "HTTP/1.1 200 OK\nContent-Length: 5\n\nhello")
     #expect(try Data(contentsOf: await loader().request(url())) == Data("hello".utf8))
   }
 
-  @Test func `a bomb that was not requested does not get further than the limit`() async throws {
+  @Test(.guarantee(.hostileMediaOriginsAreContained))
+  func `a bomb that was not requested does not get further than the limit`() async throws {
     let (bomb, status) = (gzipBomb(25_800_001), Guarded(200))
     origin.route("/a") { _ in
       OriginResponse(
@@ -103,7 +108,8 @@ struct `A media loader and hostile origins` {
     #expect(folder.files.isEmpty)
   }
 
-  @Test func `no cookies are sent back`() async throws {
+  @Test(.guarantee(.hostileMediaOriginsAreContained)) func `no cookies are sent back`() async throws
+  {
     let cookies = Guarded<[String?]>([])
     origin.route("/*") { request in
       cookies.withLock { $0.append(request.headers["Cookie"]) }
@@ -113,7 +119,10 @@ struct `A media loader and hostile origins` {
     #expect(cookies.withLock { $0 } == [nil, nil])
   }
 
-  @Test(arguments: ["file:///etc/passwd", "ftp://localhost/", "data:,a"])
+  @Test(
+    .guarantee(.hostileMediaOriginsAreContained),
+    arguments: ["file:///etc/passwd", "ftp://localhost/", "data:,a"]
+  )
   func `a redirect to another scheme is an error and leaves nothing`(location: String) async throws
   {
     origin.route("/a") { _ in OriginResponse(status: 302, headers: ["Location": location]) }
@@ -121,8 +130,8 @@ struct `A media loader and hostile origins` {
     #expect(folder.files.isEmpty)
   }
 
-  @Test func `an answer without a byte is tried again, and one that is broken is not`() async throws
-  {
+  @Test(.guarantee(.hostileMediaOriginsAreContained))
+  func `an answer without a byte is tried again, and one that is broken is not`() async throws {
     origin.route("/a") { _ in OriginResponse(text: "fine") }
     raw("")
     let loader = loader(attempts: 3)
@@ -137,7 +146,10 @@ struct `A media loader and hostile origins` {
     #expect(clock.sleeperCount == 0)
   }
 
-  @Test(.enabled(if: OpenSSLServer.executable != nil, "openssl is not installed here"))
+  @Test(
+    .guarantee(.hostileMediaOriginsAreContained),
+    .enabled(if: OpenSSLServer.executable != nil, "openssl is not installed here")
+  )
   func `a certificate that is not trusted is final`() async throws {
     let server = try OpenSSLServer()
     let url = try #require(URL(string: "https://localhost:\(server.port)/a"))

@@ -270,7 +270,8 @@ struct `Processes that share media` {
   }
 
   #if os(Linux)
-  @Test(.startsProcess) func `the bytes of a file are read once for its digest`() async throws {
+  @Test(.guarantee(.digestsReadTheBytesOnce), .startsProcess)
+  func `the bytes of a file are read once for its digest`() async throws {
     let path = folder.url.path
     await #expect(processExitsWith: .success) { [path = path as String] in
       let folder = URL(filePath: path, directoryHint: .isDirectory)

@@ -34,7 +34,8 @@ import FoundationNetworking
     MediaRecord(version: version, now: 1_000) { $0 == "ETag" ? tag : nil }
   }
 
-  @Test func `changes the record of the requested version, and of no other`() throws {
+  @Test(.guarantee(.recordsBelongToTheirVersion))
+  func `changes the record of the requested version, and of no other`() throws {
     let media = MediaFolder(root: folder.url)
     let old = try store("old", in: media).version
     media.store(record(old, tag: "1"), of: name)
@@ -47,7 +48,8 @@ import FoundationNetworking
     #expect(media.record(of: name, new)?.entityTag == "4")
   }
 
-  @Test func `keeps a renewal when the digest of the file comes later`() async throws {
+  @Test(.guarantee(.recordsBelongToTheirVersion))
+  func `keeps a renewal when the digest of the file comes later`() async throws {
     let core = MediaLoader(directory: folder.url).core
     let media = MediaFolder(root: folder.url)
     let version = try store("abc", in: media).version
@@ -63,7 +65,8 @@ import FoundationNetworking
     #expect(media.record(of: name, next)?.digest == nil)
   }
 
-  @Test func `replaces a folder or a link that should be a record`() throws {
+  @Test(.guarantee(.recordsBelongToTheirVersion))
+  func `replaces a folder or a link that should be a record`() throws {
     let media = MediaFolder(root: folder.url)
     let version = try store("abc", in: media).version
     let place = folder.url.appending(path: "records/" + name)
@@ -85,7 +88,8 @@ import FoundationNetworking
     #expect(folder.records == ["records/" + name])
   }
 
-  @Test func `keeps a file that is held before it counts, and one that could not be replaced`()
+  @Test(.guarantee(.downloadedFilesAreHeld))
+  func `keeps a file that is held before it counts, and one that could not be replaced`()
     throws
   {
     struct Failed: Error {}
@@ -114,7 +118,7 @@ import FoundationNetworking
     #expect(media.properties(of: name) == nil)
   }
 
-  @Test(arguments: [200, 206])
+  @Test(.guarantee(.downloadedFilesAreHeld), arguments: [200, 206])
   func `does not count parts that were dropped`(status: Int) async throws {
     let transport = ClosureTransport { count, request, receiver in
       if count == 1 {

@@ -45,7 +45,8 @@ struct `A media request` {
     }
   }
 
-  @Test func `equal cache keys share a file, whatever their URLs`() async throws {
+  @Test(.guarantee(.equalRequestsShareAFile))
+  func `equal cache keys share a file, whatever their URLs`() async throws {
     let transport = checking()
     let loader = loader(transport)
     let file = try await loader.request(request("a.jpg?sign=1", key: "/a.jpg"))
@@ -60,7 +61,9 @@ struct `A media request` {
     #expect(try await loader.request(request("x", key: "/b.jpg")) != other)
   }
 
-  @Test func `equal cache keys share a download`() async throws {
+  @Test(.guarantee(.equalRequestsShareAFile)) func `equal cache keys share a download`()
+    async throws
+  {
     let gate = Gate()
     let transport = checking(gate)
     let loader = loader(transport)
@@ -76,7 +79,9 @@ struct `A media request` {
     #expect(transport.names.count == 1)
   }
 
-  @Test func `keys that are canonically equivalent are one`() async throws {
+  @Test(.guarantee(.equalRequestsShareAFile)) func `keys that are canonically equivalent are one`()
+    async throws
+  {
     let transport = checking()
     let loader = loader(transport)
     let file = try await loader.request(request("a", key: "caf\u{e9}"))
@@ -84,8 +89,8 @@ struct `A media request` {
     #expect(transport.names.count == 1)
   }
 
-  @Test func `header fields are sent, except the fields that the loader sets itself`() async throws
-  {
+  @Test(.guarantee(.headerFieldsAreNotInTheKey))
+  func `header fields are sent, except the fields that the loader sets itself`() async throws {
     let transport = checking()
     var request = try request("a", token: "good")
     request.headers["Range"] = "bytes=1-"
@@ -105,7 +110,9 @@ struct `A media request` {
     }
   }
 
-  @Test func `header fields are not part of the key`() async throws {
+  @Test(.guarantee(.headerFieldsAreNotInTheKey)) func `header fields are not part of the key`()
+    async throws
+  {
     let transport = checking()
     let loader = loader(transport)
     let file = try await loader.request(request("a", token: "good"))
@@ -114,7 +121,8 @@ struct `A media request` {
     #expect(transport.names.count == 2)
   }
 
-  @Test func `a caller does not get the rejection of another caller's request`() async throws {
+  @Test(.guarantee(.rejectionsAreNotShared))
+  func `a caller does not get the rejection of another caller's request`() async throws {
     let gate = Gate()
     let transport = checking(gate)
     let loader = loader(transport)
@@ -129,7 +137,8 @@ struct `A media request` {
     for task in accepted { #expect(try await text(task.value) == "/a") }
   }
 
-  @Test func `an image is shared by its key, and rejected for one caller alone`() async throws {
+  @Test(.guarantee(.rejectionsAreNotShared))
+  func `an image is shared by its key, and rejected for one caller alone`() async throws {
     let gate = Gate()
     let transport = checking(gate)
     let images = ImageLoader(media: loader(transport)) { String(decoding: $0, as: UTF8.self) }
@@ -145,7 +154,8 @@ struct `A media request` {
     #expect(try await images[bad].request() == "/a")
   }
 
-  @Test func `a file in use and a digest take its key and header fields`() async throws {
+  @Test(.guarantee(.requestsCountInEveryCall))
+  func `a file in use and a digest take its key and header fields`() async throws {
     let transport = checking()
     let loader = loader(transport)
     let first = try request("a.jpg?sign=1", key: "/a.jpg", token: "good")
@@ -165,7 +175,8 @@ struct `A media request` {
     #expect(tokens == ["good", "good", "bad", "bad"])
   }
 
-  @Test func `prefetching sends header fields and stores files by their keys`() async throws {
+  @Test(.guarantee(.requestsCountInEveryCall))
+  func `prefetching sends header fields and stores files by their keys`() async throws {
     let transport = checking()
     let loader = loader(transport)
     let images = ImageLoader(media: loader) { String(decoding: $0, as: UTF8.self) }

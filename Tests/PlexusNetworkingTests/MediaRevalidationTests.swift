@@ -53,7 +53,8 @@ struct `A media loader that revalidates` {
     }
   }
 
-  @Test func `a file that has not changed is confirmed, also by another loader`() async throws {
+  @Test(.guarantee(.staleFilesAreRevalidated))
+  func `a file that has not changed is confirmed, also by another loader`() async throws {
     answer("one", tag: "\"v1\"")
     let file = try await loader().request(url())
     let number = try FileManager.default.attributesOfItem(atPath: file.path)[.systemFileNumber]
@@ -64,7 +65,9 @@ struct `A media loader that revalidates` {
     #expect(try text(file) == "one")
   }
 
-  @Test func `a file that has changed is replaced`() async throws {
+  @Test(.guarantee(.staleFilesAreRevalidated)) func `a file that has changed is replaced`()
+    async throws
+  {
     let loader = loader()
     answer("one", tag: "\"v1\"")
     _ = try await loader.request(url())
@@ -82,21 +85,24 @@ struct `A media loader that revalidates` {
     #expect(conditions.withLock { $0 } == ["", date])
   }
 
-  @Test func `a fresh file is not requested`() async throws {
+  @Test(.guarantee(.staleFilesAreRevalidated)) func `a fresh file is not requested`() async throws {
     let loader = loader()
     answer("one", tag: "\"v1\"", ["Cache-Control": "max-age=100000"])
     for _ in 0..<3 { _ = try await loader.request(url()) }
     #expect(origin.statistics.requestCount == 1)
   }
 
-  @Test func `a loader does not revalidate by default`() async throws {
+  @Test(.guarantee(.staleFilesAreRevalidated)) func `a loader does not revalidate by default`()
+    async throws
+  {
     let loader = loader(revalidates: false)
     answer("one", tag: "\"v1\"", ["Cache-Control": "no-cache"])
     for _ in 0..<3 { _ = try await loader.request(url()) }
     #expect(origin.statistics.requestCount == 1)
   }
 
-  @Test func `a file is used when its server fails, unless that is forbidden`() async throws {
+  @Test(.guarantee(.staleFilesAreRevalidated))
+  func `a file is used when its server fails, unless that is forbidden`() async throws {
     let loader = loader()
     answer("one", tag: "\"v1\"")
     _ = try await loader.request(url())
@@ -112,7 +118,7 @@ struct `A media loader that revalidates` {
     #expect(try await text(loader.request(url())) == "three")
   }
 
-  @Test(arguments: [404, 410, 403])
+  @Test(.guarantee(.staleFilesAreRevalidated), arguments: [404, 410, 403])
   func `a file that is gone is removed, and stays after other rejections`(status: Int) async throws
   {
     let loader = loader()
@@ -145,7 +151,9 @@ struct `A media loader that revalidates` {
     #expect(gate.arrivalCount <= 100)
   }
 
-  @Test func `the type of a file outlives the loader`() async throws {
+  @Test(.guarantee(.decodersReceiveTheType)) func `the type of a file outlives the loader`()
+    async throws
+  {
     answer("one", ["Content-Type": "text/x-one; charset=utf-8"])
     for _ in 0..<2 {
       let types = ImageLoader(media: loader(revalidates: false)) { _, response in
@@ -156,7 +164,8 @@ struct `A media loader that revalidates` {
     #expect(origin.statistics.requestCount == 1)
   }
 
-  @Test func `a digest is computed once for a file, also by several loaders`() async throws {
+  @Test(.guarantee(.digestsAreComputedOnce))
+  func `a digest is computed once for a file, also by several loaders`() async throws {
     answer.withLock { $0.body = Array("abc".utf8) }
     let right = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
     let first = loader(revalidates: false)

@@ -216,7 +216,8 @@ struct `A media loader and servers` {
     #expect(folder.files.count == 50)
   }
 
-  @Test func `the beginning of the body of an error is kept, and the rest is not loaded`()
+  @Test(.guarantee(.errorStatusesHaveTheirBody))
+  func `the beginning of the body of an error is kept, and the rest is not loaded`()
     async throws
   {
     for count in [0, 7, 16_384, 16_385, 2_000_000] {
@@ -234,7 +235,8 @@ struct `A media loader and servers` {
     }
   }
 
-  @Test func `an error keeps its status if its body breaks off, or is more than is allowed`()
+  @Test(.guarantee(.errorStatusesHaveTheirBody))
+  func `an error keeps its status if its body breaks off, or is more than is allowed`()
     async throws
   {
     answer.withLock { $0 = OriginResponse(text: "0123456789", status: 404) }
@@ -254,7 +256,8 @@ struct `A media loader and servers` {
     #expect(folder.files.isEmpty)
   }
 
-  @Test func `an error whose body drips ends with the time of the rules, or with its callers`()
+  @Test(.guarantee(.errorStatusesHaveTheirBody))
+  func `an error whose body drips ends with the time of the rules, or with its callers`()
     async throws
   {
     let (gate, clock) = (Gate(), ManualClock())

@@ -70,7 +70,8 @@ struct `Media and a disk that does not do as it should` {
     #expect(results.isSubset(of: [nil, cached]))
   }
 
-  @Test func `a file is temporary if its folder cannot be written`() async throws {
+  @Test(.guarantee(.fullDisksMakeTemporaryFiles))
+  func `a file is temporary if its folder cannot be written`() async throws {
     let transport = counting()
     var loader: MediaLoader? = loaderWithoutFolder(file, transport)
     let temporary = try #require(try await loader?.request(url))
@@ -90,7 +91,7 @@ struct `Media and a disk that does not do as it should` {
     #expect(!FileManager.default.fileExists(atPath: again.path))
   }
 
-  @Test(.startsProcess)
+  @Test(.guarantee(.fullDisksMakeTemporaryFiles), .startsProcess)
   func `temporary files of a process that was killed are removed by the next one`()
     async throws
   {
@@ -112,7 +113,8 @@ struct `Media and a disk that does not do as it should` {
     }
   }
 
-  @Test(.startsProcess) func `an image is shown without any disk`() async throws {
+  @Test(.guarantee(.fullDisksMakeTemporaryFiles), .startsProcess)
+  func `an image is shown without any disk`() async throws {
     let path = file.path
     await #expect(processExitsWith: .success) { [path = path as String] in
       setenv("TMPDIR", "/dev/null", 1)
@@ -162,8 +164,8 @@ struct `Media and a disk that does not do as it should` {
     }
   }
 
-  @Test(.startsProcess) func `an image of more than 64 MB is not decoded from memory`() async throws
-  {
+  @Test(.guarantee(.smallImagesDecodeFromMemory), .startsProcess)
+  func `an image of more than 64 MB is not decoded from memory`() async throws {
     let path = file.path
     await #expect(processExitsWith: .success) { [path = path as String] in
       setenv("TMPDIR", "/dev/null", 1)
@@ -184,7 +186,8 @@ struct `Media and a disk that does not do as it should` {
     }
   }
 
-  @Test func `after a power cut, only files with the length and date of their records are used`()
+  @Test(.guarantee(.incompleteFilesAreNotUsed))
+  func `after a power cut, only files with the length and date of their records are used`()
     async throws
   {
     let transport = counting()
@@ -219,7 +222,9 @@ struct `Media and a disk that does not do as it should` {
     #expect(transport.names == names + ["short", "unknown"])
   }
 
-  @Test func `a folder instead of a file is replaced`() async throws {
+  @Test(.guarantee(.wrongKindsOfFilesAreReplaced)) func `a folder instead of a file is replaced`()
+    async throws
+  {
     let transport = counting()
     let loader = MediaLoader(
       directory: folder.url,
@@ -239,7 +244,7 @@ struct `Media and a disk that does not do as it should` {
     #expect(!folder.files.contains { $0.hasPrefix("removed-") })
   }
 
-  @Test(arguments: ["files", "parts", "records"])
+  @Test(.guarantee(.wrongKindsOfFilesAreReplaced), arguments: ["files", "parts", "records"])
   func `a file instead of a folder is replaced`(name: String) async throws {
     try Data("x".utf8).write(to: folder.url.appending(path: name))
     let loader = MediaLoader(
@@ -274,7 +279,7 @@ struct `Answers to a media loader` {
     )
   }
 
-  @Test(arguments: [204, 205])
+  @Test(.guarantee(.retryAfterIsRespected), arguments: [204, 205])
   func `an answer without a body is no file`(status: Int) async throws {
     origin.route("/a") { _ in OriginResponse(status: status) }
     let url = try #require(URL(string: origin.address + "/a"))
@@ -285,7 +290,7 @@ struct `Answers to a media loader` {
     #expect(folder.files.isEmpty)
   }
 
-  @Test func `Retry-After is waited for`() async throws {
+  @Test(.guarantee(.retryAfterIsRespected)) func `Retry-After is waited for`() async throws {
     let count = Guarded(0)
     origin.route("/a") { _ in
       let number = count.withLock { count in
@@ -304,7 +309,8 @@ struct `Answers to a media loader` {
     #expect(try Data(contentsOf: await request.value) == Data("a".utf8))
   }
 
-  @Test func `a Retry-After of more than a minute, or without attempts, is final`() async throws {
+  @Test(.guarantee(.retryAfterIsRespected))
+  func `a Retry-After of more than a minute, or without attempts, is final`() async throws {
     origin.route("/a") { request in
       OriginResponse(status: 429, headers: ["Retry-After": request.query("s") ?? "61"])
     }

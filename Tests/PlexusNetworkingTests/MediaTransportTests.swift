@@ -55,7 +55,8 @@ struct `A transport of one's own` {
     #expect(try Data(contentsOf: file) == Data([1, 2, 3, 4]))
   }
 
-  @Test func `a download that is complete after the loader was cleared is not kept`() async throws {
+  @Test(.guarantee(.clearsDuringDownloadsStoreNothing))
+  func `a download that is complete after the loader was cleared is not kept`() async throws {
     let transport = ScriptedTransport()
     let loader = loader(transport)
     let request = Task { try await loader.request(url) }
@@ -81,6 +82,7 @@ struct `A transport of one's own` {
   }
 
   @Test(
+    .guarantee(.lengthAndDigestAreVerified),
     arguments: [
       (["Content-Length": "9"], 200, 0), (["Content-Length": "4"], 200, 1),
       (["Content-Range": "bytes 0-3/4"], 206, 0),

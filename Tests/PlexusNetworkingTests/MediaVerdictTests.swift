@@ -52,7 +52,7 @@ struct `A verdict about an old version` {
 
   // MARK: - Decoding
 
-  @Test(arguments: [true, false])
+  @Test(.guarantee(.verdictsConcernTheirVersion), arguments: [true, false])
   func `by a decoder leaves the file that was reloaded meanwhile`(
     byAnotherLoader: Bool
   ) async throws {
@@ -75,7 +75,7 @@ struct `A verdict about an old version` {
     case remove, clear, clearAll, removeByAnother, clearByAnother, reloadAfterwards
   }
 
-  @Test(arguments: Removal.allCases)
+  @Test(.guarantee(.removalsForgetDecodingFailures), arguments: Removal.allCases)
   func `by a decoder is not remembered if the file was removed meanwhile`(
     removal: Removal
   ) async throws {
@@ -103,7 +103,8 @@ struct `A verdict about an old version` {
     #expect(transport.names.count == 2)
   }
 
-  @Test func `by a decoder is forgotten when a repository clears everything`()
+  @Test(.guarantee(.removalsForgetDecodingFailures))
+  func `by a decoder is forgotten when a repository clears everything`()
     async throws
   {
     let gate = Gate()
@@ -118,7 +119,7 @@ struct `A verdict about an old version` {
 
   // MARK: - Digests
 
-  @Test(arguments: 1...12)
+  @Test(.guarantee(.verdictsConcernTheirVersion), arguments: 1...12)
   func `by a digest leaves the file that was reloaded at any moment`(
     job: Int
   ) async throws {
@@ -156,7 +157,7 @@ struct `A verdict about an old version` {
 
   // MARK: - The server
 
-  @Test(arguments: [404, 410], [true, false])
+  @Test(.guarantee(.verdictsConcernTheirVersion), arguments: [404, 410], [true, false])
   func `by a server, 404 or 410, leaves the file that was reloaded meanwhile`(
     status: Int,
     byAnotherLoader: Bool
@@ -176,7 +177,8 @@ struct `A verdict about an old version` {
     #expect(try media.cachedFile(for: url).map(text) == "3")
   }
 
-  @Test func `by a server, 404, ends a reload that began before`() async throws {
+  @Test(.guarantee(.verdictsConcernTheirVersion))
+  func `by a server, 404, ends a reload that began before`() async throws {
     let gate = Gate()
     let transport = ClosureTransport { count, request, receiver in
       if count == 2 { try await gate.wait() }
@@ -192,7 +194,7 @@ struct `A verdict about an old version` {
     #expect(folder.files.isEmpty)
   }
 
-  @Test(arguments: ["\"v2\"", "W/\"v2\""])
+  @Test(.guarantee(.notModifiedConfirmsOnlyItsVersion), arguments: ["\"v2\"", "W/\"v2\""])
   func `by a server, 304 with another entity tag, does not confirm the file`(
     tag: String
   ) async throws {
@@ -209,7 +211,8 @@ struct `A verdict about an old version` {
     #expect(try await text(media.request(url)) == "3")
   }
 
-  @Test func `by another server, 304 after a redirect, does not confirm the file`() async throws {
+  @Test(.guarantee(.notModifiedConfirmsOnlyItsVersion))
+  func `by another server, 304 after a redirect, does not confirm the file`() async throws {
     let moved = Guarded(false)
     let transport = ClosureTransport { count, request, receiver in
       if moved.withLock({ $0 }), request.url?.lastPathComponent == "a.bin" {
@@ -230,7 +233,7 @@ struct `A verdict about an old version` {
     #expect(transport.names.count == 7)
   }
 
-  @Test(arguments: [true, false])
+  @Test(.guarantee(.partsBelongToTheirPlace), arguments: [true, false])
   func `a part is continued only by the place that it came from`(isMoved: Bool) async throws {
     let transport = ClosureTransport { count, request, receiver in
       guard request.url?.path() != "/a.bin" else {
@@ -254,7 +257,7 @@ struct `A verdict about an old version` {
     #expect(transport.names.count == (isMoved ? 6 : 4))
   }
 
-  @Test(arguments: [(9, 8), (9, 10), (9, 9)])
+  @Test(.guarantee(.notModifiedConfirmsOnlyItsVersion), arguments: [(9, 8), (9, 10), (9, 9)])
   func `a part is continued only by an answer with the length that was announced`(
     announced: Int,
     total: Int

@@ -96,7 +96,8 @@ struct `With a real nginx` {
     #expect(log.last?.contains(" \"") == true, "It was asked with an entity tag")
   }
 
-  @Test func `a value without an entity tag is renewed by its date of modification`() async throws {
+  @Test(.guarantee(.redirectsLimitFreshness))
+  func `a value without an entity tag is renewed by its date of modification`() async throws {
     let cache = try cache("/dated/value.txt")
     for _ in 0..<2 {
       #expect(try await cache.request() == "one")
@@ -113,7 +114,8 @@ struct `With a real nginx` {
     #expect(log.last?.contains(" GMT") == true, "It was asked with a date")
   }
 
-  @Test func `a file is confirmed by its entity tag, and by its date where there is none`()
+  @Test(.guarantee(.redirectsLimitFreshness))
+  func `a file is confirmed by its entity tag, and by its date where there is none`()
     async throws
   {
     for path in ["/plain/value.txt", "/dated/value.txt"] {

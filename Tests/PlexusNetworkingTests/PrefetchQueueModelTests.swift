@@ -28,7 +28,8 @@ struct `The queue of a prefetcher` {
     try (0..<count).map { try #require(URL(string: "http://host\($0).invalid/")) }
   }
 
-  @Test func `has four in flight from all hosts together, or the given number`() async throws {
+  @Test(.guarantee(.fourFilesArePrefetched))
+  func `has four in flight from all hosts together, or the given number`() async throws {
     let urls = try urls(9)
     let media = loader()
     let images = ImageLoader(media: loader()) { $0.count }

@@ -71,7 +71,9 @@ struct `A prefetcher` {
     withExtendedLifetime(prefetcher) {}
   }
 
-  @Test func `ends its prefetching when it is released`() async throws {
+  @Test(.guarantee(.prefetchersStopAndPause)) func `ends its prefetching when it is released`()
+    async throws
+  {
     let transport = transport()
     let loader = loader(transport)
     var prefetcher: Prefetcher? = Prefetcher(loader, concurrency: 2)
@@ -87,7 +89,7 @@ struct `A prefetcher` {
     #expect(try loader.cachedFile(for: urls(8..<9)[0]) == nil)
   }
 
-  @Test func `pauses and resumes`() async throws {
+  @Test(.guarantee(.prefetchersStopAndPause)) func `pauses and resumes`() async throws {
     let transport = transport()
     let loader = loader(transport)
     let prefetcher = Prefetcher(loader, concurrency: 2)
@@ -107,7 +109,8 @@ struct `A prefetcher` {
     #expect(transport.names.sorted() == ["0", "0", "1", "1", "2", "3"])
   }
 
-  @Test func `cancels what is no longer needed`() async throws {
+  @Test(.guarantee(.prefetchersStopAndPause)) func `cancels what is no longer needed`() async throws
+  {
     let transport = transport()
     let loader = loader(transport)
     let prefetcher = Prefetcher(loader, concurrency: 1)
@@ -124,7 +127,8 @@ struct `A prefetcher` {
     withExtendedLifetime(prefetcher) {}
   }
 
-  @Test func `ends with what was requested before the loader was cleared`() async throws {
+  @Test(.guarantee(.prefetchersStopAndPause))
+  func `ends with what was requested before the loader was cleared`() async throws {
     let transport = transport()
     let loader = loader(transport)
     let prefetcher = Prefetcher(loader, concurrency: 1)

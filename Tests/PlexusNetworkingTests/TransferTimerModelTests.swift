@@ -16,7 +16,9 @@ import Testing
     }
   }
 
-  @Test func `sleeps once for all, until the first deadline`() async {
+  @Test(.guarantee(.transfersShareOneTimer)) func `sleeps once for all, until the first deadline`()
+    async
+  {
     let timer = TransferTimer(clock: clock)
     var ids = [add("c", at: 3, to: timer), add("a", at: 1, to: timer)]
     for _ in 0..<100 { ids.append(add("b", at: 2, to: timer)) }
@@ -32,7 +34,8 @@ import Testing
     #expect(clock.sleeperCount == 0)
   }
 
-  @Test func `ends with the last transfer, and begins again with the next`() async {
+  @Test(.guarantee(.transfersShareOneTimer))
+  func `ends with the last transfer, and begins again with the next`() async {
     let timer = TransferTimer(clock: clock)
     let ids = [add("a", at: 1, to: timer), add("b", at: 2, to: timer)]
     await clock.sleepers(1)
@@ -48,7 +51,7 @@ import Testing
     timer.remove(next)
   }
 
-  @Test func `checks again when a check says so`() async {
+  @Test(.guarantee(.transfersShareOneTimer)) func `checks again when a check says so`() async {
     let timer = TransferTimer(clock: clock)
     let id = timer.add(deadline: .seconds(1)) { [checks] now in
       checks.withLock { $0.append("\(now.components.seconds)") }

@@ -5,31 +5,37 @@ import TestSupport
 import Testing
 
 @Suite(.fewAtOnce) struct `The connectivity of a URL error` {
-  @Test(arguments: [
-    URLError.Code.notConnectedToInternet,
-    .networkConnectionLost,
-    .cannotConnectToHost,
-    .cannotFindHost,
-    .dnsLookupFailed,
-    .timedOut,
-    .dataNotAllowed,
-    .internationalRoamingOff,
-    .callIsActive,
-  ])
+  @Test(
+    .guarantee(.unreachableServersAreConnectivityFailures),
+    arguments: [
+      URLError.Code.notConnectedToInternet,
+      .networkConnectionLost,
+      .cannotConnectToHost,
+      .cannotFindHost,
+      .dnsLookupFailed,
+      .timedOut,
+      .dataNotAllowed,
+      .internationalRoamingOff,
+      .callIsActive,
+    ]
+  )
   func `has failed when no host could be reached`(code: URLError.Code) {
     #expect(URLError(code).isConnectivityFailure)
   }
 
-  @Test(arguments: [
-    URLError.Code.secureConnectionFailed,
-    .serverCertificateUntrusted,
-    .serverCertificateHasBadDate,
-    .serverCertificateHasUnknownRoot,
-    .serverCertificateNotYetValid,
-    .clientCertificateRejected,
-    .clientCertificateRequired,
-    .appTransportSecurityRequiresSecureConnection,
-  ])
+  @Test(
+    .guarantee(.unreachableServersAreConnectivityFailures),
+    arguments: [
+      URLError.Code.secureConnectionFailed,
+      .serverCertificateUntrusted,
+      .serverCertificateHasBadDate,
+      .serverCertificateHasUnknownRoot,
+      .serverCertificateNotYetValid,
+      .clientCertificateRejected,
+      .clientCertificateRequired,
+      .appTransportSecurityRequiresSecureConnection,
+    ]
+  )
   func `has not failed when the other side could not be trusted`(code: URLError.Code) {
     #expect(!URLError(code).isConnectivityFailure)
   }
@@ -59,7 +65,8 @@ import Testing
     #expect(!URLError(code).isConnectivityFailure)
   }
 
-  @Test func `makes a cache keep to its value by default`() {
+  @Test(.guarantee(.policyDefaultsAreDocumented))
+  func `makes a cache keep to its value by default`() {
     let policy = CachePolicy()
     #expect(policy.usesCachedValue(URLError(.notConnectedToInternet)))
     #expect(!policy.usesCachedValue(URLError(.secureConnectionFailed)))

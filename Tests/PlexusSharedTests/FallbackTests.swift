@@ -63,7 +63,7 @@ struct `Fallbacks with a shared tier` {
     return (fetch, wait)
   }
 
-  @Test(arguments: [false, true])
+  @Test(.guarantee(.waitersAnswerWithStaleValues), arguments: [false, true])
   func `a node that waits for a failing fetch answers with its stale value`(
     hasValue: Bool
   ) async throws {
@@ -85,7 +85,8 @@ struct `Fallbacks with a shared tier` {
     #expect(try await b.map.request("k") == "1")
   }
 
-  @Test func `a stale value answers requests that arrive while a failure elsewhere is noticed`()
+  @Test(.guarantee(.staleValuesAnswerDuringFailuresElsewhere))
+  func `a stale value answers requests that arrive while a failure elsewhere is noticed`()
     async throws
   {
     let (a, b) = try await makeRenewing()
@@ -100,7 +101,7 @@ struct `Fallbacks with a shared tier` {
     engineClock.advance(by: .seconds(1))
   }
 
-  @Test(arguments: [false, true])
+  @Test(.guarantee(.endedLeasesAreLookedUpAgain), arguments: [false, true])
   func `a request that waits for another node looks again after a change by its own node`(
     isRemoval: Bool
   ) async throws {
@@ -128,7 +129,7 @@ struct `Fallbacks with a shared tier` {
     case refresh, clear, ownClear
   }
 
-  @Test(arguments: Change.allCases)
+  @Test(.guarantee(.clearedValuesAreNoFallback), arguments: Change.allCases)
   func `a fetch that fails after a change has the fallback that the engine still has`(
     change: Change
   ) async throws {
@@ -156,7 +157,7 @@ struct `Fallbacks with a shared tier` {
     }
   }
 
-  @Test(arguments: [false, true])
+  @Test(.guarantee(.updatesKeepTheAge), arguments: [false, true])
   func `an update of a value that stood in for a failed fetch does not undo a refresh`(
     hasValue: Bool
   ) async throws {
@@ -173,7 +174,8 @@ struct `Fallbacks with a shared tier` {
     #expect(try await c.map.request("k") == "2")
   }
 
-  @Test func `the policy judges the failure of another node`() async throws {
+  @Test(.guarantee(.policyJudgesOtherProcesses))
+  func `the policy judges the failure of another node`() async throws {
     let (a, b) = (makeNode(), makeNode { $0.usesCachedValue = { _ in false } })
     _ = try await a.map.request("k")
     _ = try await b.map.request("k")
@@ -185,7 +187,8 @@ struct `Fallbacks with a shared tier` {
     await #expect(throws: SharedCache.Failure.self) { try await waiting.value }
   }
 
-  @Test func `a value that is cleared during the wait is no answer`() async throws {
+  @Test(.guarantee(.clearedValuesAreNoFallback))
+  func `a value that is cleared during the wait is no answer`() async throws {
     let (a, b, c) = (makeNode(), makeNode(), makeNode())
     _ = try await a.map.request("k")
     _ = try await b.map.request("k")
@@ -219,7 +222,8 @@ struct `Fallbacks with a shared tier` {
   /// An error for which the policy allows no older value.
   private struct Broken: Error {}
 
-  @Test func `the soft timeout answers a node that waits for the fetch of another one`()
+  @Test(.guarantee(.softTimeoutAnswersWaitingProcesses))
+  func `the soft timeout answers a node that waits for the fetch of another one`()
     async throws
   {
     let (a, b) = (makeNode(), makeNode { $0.softTimeout = .seconds(1) })
@@ -269,7 +273,7 @@ struct `Fallbacks with a shared tier` {
     #expect(try await waiting.value.mapValues { try $0.get() } == ["a": "1", "b": "1", "c": "1"])
   }
 
-  @Test(arguments: [false, true])
+  @Test(.guarantee(.clearsElsewhereEndFallbacks), arguments: [false, true])
   func `a fallback that is cleared elsewhere is none any longer`(hasValue: Bool) async throws {
     let (a, b) = (makeNode(), makeNode())
     _ = try await a.map.request("k")

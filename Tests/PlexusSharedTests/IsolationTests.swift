@@ -27,7 +27,7 @@ struct `Maps without their engine` {
 
   // MARK: - Flights
 
-  @Test(arguments: [Duration.zero, .seconds(10)])
+  @Test(.guarantee(.lookupsFromBeforeAClearAreNotShared), arguments: [Duration.zero, .seconds(10)])
   func `no request gets the result of a fetch from before a clear that did not wait for the node`(
     time: Duration
   ) async throws {
@@ -52,7 +52,8 @@ struct `Maps without their engine` {
     #expect(node.fetchCount <= 3)
   }
 
-  @Test func `requests share a fetch from before a cut for as long as a clear waits for the node`()
+  @Test(.guarantee(.lookupsFromBeforeAClearAreNotShared))
+  func `requests share a fetch from before a cut for as long as a clear waits for the node`()
     async throws
   {
     let node = makeNode(makeEngine())
@@ -68,7 +69,8 @@ struct `Maps without their engine` {
     #expect(node.fetchCount == 1)
   }
 
-  @Test func `no node goes back to an entry from before the fetch of a value that was not stored`()
+  @Test(.guarantee(.returnedValuesOutdateOlderEntries))
+  func `no node goes back to an entry from before the fetch of a value that was not stored`()
     async throws
   {
     let engine = makeEngine()
@@ -102,7 +104,8 @@ struct `Maps without their engine` {
     #expect(try await node.map.request("k") == "2")
   }
 
-  @Test func `a value that is fetched without the engine is kept since the start of its fetch`()
+  @Test(.guarantee(.copiesAreKeptForTheTimeToKeep))
+  func `a value that is fetched without the engine is kept since the start of its fetch`()
     async throws
   {
     let node = makeNode(makeEngine(keeping: .seconds(10)))
@@ -150,7 +153,8 @@ struct `Maps without their engine` {
     }
   }
 
-  @Test func `an entry of the engine is no fallback after the engine was not heard for too long`()
+  @Test(.guarantee(.unheardEnginesAreNoFallback))
+  func `an entry of the engine is no fallback after the engine was not heard for too long`()
     async throws
   {
     for time in [Duration.zero, .seconds(10)] {
@@ -178,7 +182,8 @@ struct `Maps without their engine` {
     await #expect(throws: Origin.Down.self) { try await fetch.value }
   }
 
-  @Test func `no kept value is used after a reconnection without a look`() async throws {
+  @Test(.guarantee(.keptValuesNeedALookAfterReconnecting))
+  func `no kept value is used after a reconnection without a look`() async throws {
     let engine = makeEngine(keeping: .seconds(10))
     let (node, other) = (makeNode(engine), makeNode(engine))
     _ = try await node.map.request("old")
@@ -284,7 +289,8 @@ struct `Maps without their engine` {
 
   private let keys = Set((0..<50).map { "key \($0)" })
 
-  @Test func `several keys are one fetch without the engine`() async throws {
+  @Test(.guarantee(.severalKeysAreOneFetchWithoutTheEngine))
+  func `several keys are one fetch without the engine`() async throws {
     let fetches = Log<Set<String>>()
     let node = makeEngine().node()
     let bulk = makeBulk(node, fetches)
@@ -296,7 +302,8 @@ struct `Maps without their engine` {
     #expect(bulk.statistics.fetches == 1)
   }
 
-  @Test func `a batch keeps its largest size without the engine`() async throws {
+  @Test(.guarantee(.batchesKeepTheirWindowWithoutTheEngine))
+  func `a batch keeps its largest size without the engine`() async throws {
     let fetches = Log<Set<String>>()
     let node = makeEngine().node()
     let bulk = makeBulk(node, fetches, maximumBatchSize: 20)
@@ -315,7 +322,8 @@ struct `Maps without their engine` {
     #expect(fetches.entries == [keys])
   }
 
-  @Test func `keys that wait for another node are one fetch when the engine is gone`()
+  @Test(.guarantee(.waitingKeysAreOneFetchWithoutTheEngine))
+  func `keys that wait for another node are one fetch when the engine is gone`()
     async throws
   {
     let engine = makeEngine()

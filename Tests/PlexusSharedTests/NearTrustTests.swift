@@ -7,7 +7,7 @@ import Testing
 @Suite(.fewAtOnce) struct `The trust in copies` {
   let clock = ManualClock()
 
-  @Test func `holds until its end, and not at it`() {
+  @Test(.guarantee(.lateAnswersExtendNoTrust)) func `holds until its end, and not at it`() {
     let trust = NearTrust(clock: clock)
     #expect(!trust.holds)
     trust.extend(until: trust.now.advanced(by: .seconds(2)))
@@ -17,7 +17,8 @@ import Testing
     #expect(!trust.holds)
   }
 
-  @Test func `is not extended by an answer to a message from before its end`() {
+  @Test(.guarantee(.lateAnswersExtendNoTrust))
+  func `is not extended by an answer to a message from before its end`() {
     let trust = NearTrust(clock: clock)
     let sent = trust.now
     trust.end()
@@ -29,7 +30,8 @@ import Testing
     #expect(!trust.holds)
   }
 
-  @Test func `D17: a copy is used without asking the engine, until the trust ends`() async throws {
+  @Test(.guarantee(.trustedCopiesAskNothing))
+  func `D17: a copy is used without asking the engine, until the trust ends`() async throws {
     // With the clock of the system, which hits read without a call.
     let node = SharedNode(SharedMemory<String>(), clock: ContinuousClock()) { _ in "1" }
     _ = try await node.map.request("k")

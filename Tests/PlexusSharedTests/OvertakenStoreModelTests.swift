@@ -156,7 +156,7 @@ struct `Histories of writes that fail` {
     }
   }
 
-  @Test(arguments: 0..<40 as Range<UInt64>)
+  @Test(.guarantee(.storedValuesDoNotReplaceLaterChanges), arguments: 0..<40 as Range<UInt64>)
   func `lose nothing that no other process has changed, and replace no later change`(
     seed: UInt64
   ) async throws {

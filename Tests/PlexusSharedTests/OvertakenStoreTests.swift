@@ -62,7 +62,7 @@ struct `Stored values that another process overtakes` {
     await #expect(throws: (any Error).self) { try await node.map.flush() }
   }
 
-  @Test(arguments: [false, true])
+  @Test(.guarantee(.storedValuesDoNotReplaceLaterChanges), arguments: [false, true])
   func `are fetched again by all if everything was removed and their process has not heard of it`(
     isUpdate: Bool
   ) async throws {
@@ -77,7 +77,7 @@ struct `Stored values that another process overtakes` {
     try await expect("2")
   }
 
-  @Test(arguments: Change.allCases)
+  @Test(.guarantee(.storedValuesDoNotReplaceLaterChanges), arguments: Change.allCases)
   func `do not replace a change that was made while they could not be sent`(
     change: Change
   ) async throws {
@@ -88,7 +88,7 @@ struct `Stored values that another process overtakes` {
     try await expect("2")
   }
 
-  @Test(arguments: Change.allCases)
+  @Test(.guarantee(.storedValuesDoNotReplaceLaterChanges), arguments: Change.allCases)
   func `do not replace a change that was made while they were on their way`(
     change: Change
   ) async throws {
@@ -103,7 +103,8 @@ struct `Stored values that another process overtakes` {
     try await expect("2")
   }
 
-  @Test func `replace a change that was announced before`() async throws {
+  @Test(.guarantee(.storedValuesDoNotReplaceLaterChanges))
+  func `replace a change that was announced before`() async throws {
     _ = try await node.map.request("k")
     try await other.map.clear("k")
     node.map.store("mine", for: "k")
@@ -112,7 +113,8 @@ struct `Stored values that another process overtakes` {
     #expect(other.fetchCount == 0)
   }
 
-  @Test func `reach the others after an interruption in which nothing has changed`() async throws {
+  @Test(.guarantee(.storedValuesDoNotReplaceLaterChanges))
+  func `reach the others after an interruption in which nothing has changed`() async throws {
     _ = try await node.map.request("k")
     _ = try await other.map.request("k")
     try await storeWithoutEngine()
@@ -122,7 +124,8 @@ struct `Stored values that another process overtakes` {
     #expect(node.fetchCount + other.fetchCount == 1)
   }
 
-  @Test func `are fetched again after an interruption if the engine has no entry to compare with`()
+  @Test(.guarantee(.storedValuesDoNotReplaceLaterChanges))
+  func `are fetched again after an interruption if the engine has no entry to compare with`()
     async throws
   {
     _ = try await node.map.request("other")
@@ -132,7 +135,8 @@ struct `Stored values that another process overtakes` {
     try await expect("2")
   }
 
-  @Test func `are updates of a value from before the change`() async throws {
+  @Test(.guarantee(.storedValuesDoNotReplaceLaterChanges))
+  func `are updates of a value from before the change`() async throws {
     _ = try await other.map.request("k")
     #expect(try await node.map.request("k") == "1")
     try await make(.clear)
@@ -142,7 +146,8 @@ struct `Stored values that another process overtakes` {
     try await expect("2")
   }
 
-  @Test func `are updates during an interruption, unless nothing has changed`() async throws {
+  @Test(.guarantee(.storedValuesDoNotReplaceLaterChanges))
+  func `are updates during an interruption, unless nothing has changed`() async throws {
     _ = try await other.map.request("k")
     _ = try await node.map.request("k")
     node.cacher.cutOff()
@@ -152,7 +157,11 @@ struct `Stored values that another process overtakes` {
     try await expect("1 changed")
   }
 
-  @Test(arguments: [nil] + Change.allCases, [false, true])
+  @Test(
+    .guarantee(.storedValuesDoNotReplaceLaterChanges),
+    arguments: [nil] + Change.allCases,
+    [false, true]
+  )
   func `are stored although only the reply to a store was lost, unless the key has changed since`(
     change: Change?,
     isUpdated: Bool
@@ -200,7 +209,8 @@ struct `Stored values that another process overtakes` {
     #expect(try await other.map.request("k") == "2")
   }
 
-  @Test func `are fetched again by all if their process has fetched without the engine since`()
+  @Test(.guarantee(.storedValuesDoNotReplaceLaterChanges))
+  func `are fetched again by all if their process has fetched without the engine since`()
     async throws
   {
     _ = try await other.map.request("k")
@@ -213,7 +223,7 @@ struct `Stored values that another process overtakes` {
     try await expect("2")
   }
 
-  @Test(arguments: Change.allCases)
+  @Test(.guarantee(.storedValuesDoNotReplaceLaterChanges), arguments: Change.allCases)
   func `do not replace a change in an engine that compares nothing`(change: Change) async throws {
     let cacher = AlteredCacher(node: node.cacher, comparesEntries: false)
     let map = MultiplexerMap(

@@ -5,7 +5,7 @@ import Testing
 
 @Suite(.fewAtOnce)
 struct `The conformance suite of shared cachers` {
-  @Test(arguments: SharedCacherConformance.Rule.allCases)
+  @Test(.guarantee(.enginesAreCheckedByOneSuite), arguments: SharedCacherConformance.Rule.allCases)
   func `accepts the engine in memory`(rule: SharedCacherConformance.Rule) async throws {
     let suite = SharedCacherConformance { count in
       let engine = SharedMemory<String>()
@@ -14,7 +14,9 @@ struct `The conformance suite of shared cachers` {
     try await suite.check(rule)
   }
 
-  @Test func `names the rule that an engine breaks`() async throws {
+  @Test(.guarantee(.enginesAreCheckedByOneSuite)) func `names the rule that an engine breaks`()
+    async throws
+  {
     let suite = SharedCacherConformance { count in
       // Each node has an engine of its own.
       (0..<count).map { _ in SharedMemory<String>().node() }
@@ -26,7 +28,8 @@ struct `The conformance suite of shared cachers` {
     #expect(violation?.description == "The second node gets none.")
   }
 
-  @Test func `refuses an engine that does not wait for nodes that hear nothing`() async throws {
+  @Test(.guarantee(.conformanceRefusesHastyRemovals))
+  func `refuses an engine that does not wait for nodes that hear nothing`() async throws {
     let suite = SharedCacherConformance { _ in
       let engine = SharedMemory<String>()
       let deaf = engine.node()

@@ -31,7 +31,8 @@ struct `Maps with a shared tier` {
 
   // MARK: - One fetch
 
-  @Test func `a value that one node has fetched is fetched by no other`() async throws {
+  @Test(.guarantee(.nodesFetchOnce))
+  func `a value that one node has fetched is fetched by no other`() async throws {
     #expect(try await a.map.request("k") == "1")
     origin.set("2")
     let response = try await b.map.response("k")
@@ -44,7 +45,8 @@ struct `Maps with a shared tier` {
     #expect(b.cacher.lookCount == 1)
   }
 
-  @Test func `one fetch serves all nodes that ask at once, which are woken without polling`()
+  @Test(.guarantee(.nodesFetchOnce), .guarantee(.announcementsWakeNodes))
+  func `one fetch serves all nodes that ask at once, which are woken without polling`()
     async throws
   {
     a.gate.close()
@@ -62,7 +64,8 @@ struct `Maps with a shared tier` {
     for node in nodes.dropFirst() { #expect(node.cacher.lookCount <= 2) }
   }
 
-  @Test func `the fetch of a node that dies is taken over when its lease ends`() async throws {
+  @Test(.guarantee(.fetchesOfDeadNodesAreTakenOver))
+  func `the fetch of a node that dies is taken over when its lease ends`() async throws {
     a.gate.close()
     let lost = Task { try await a.map.request("k") }
     await a.gate.arrivals(1)
@@ -91,7 +94,8 @@ struct `Maps with a shared tier` {
     #expect(b.fetchCount == 1)
   }
 
-  @Test func `a fetch of several keys that is cancelled gives its leases back`() async throws {
+  @Test(.guarantee(.fetchesOfDeadNodesAreTakenOver))
+  func `a fetch of several keys that is cancelled gives its leases back`() async throws {
     let gate = Gate()
     var policy = CachePolicy()
     policy.whenUnobserved = .cancel
@@ -112,7 +116,8 @@ struct `Maps with a shared tier` {
     #expect(Set(b.fetches.entries) == ["k", "l"])
   }
 
-  @Test func `a request that is cancelled before its look, or while it waits, keeps no lease`()
+  @Test(.guarantee(.fetchesOfDeadNodesAreTakenOver))
+  func `a request that is cancelled before its look, or while it waits, keeps no lease`()
     async throws
   {
     let node = makeNode { $0.whenUnobserved = .cancel }
@@ -136,7 +141,8 @@ struct `Maps with a shared tier` {
     #expect(node.fetchCount == 0)
   }
 
-  @Test func `a failure fails for all that wait, and the next request fetches`() async throws {
+  @Test(.guarantee(.failuresReachAllNodes))
+  func `a failure fails for all that wait, and the next request fetches`() async throws {
     origin.fail()
     a.gate.close()
     let first = Task { try await a.map.request("k") }
@@ -184,7 +190,8 @@ struct `Maps with a shared tier` {
     #expect(a.fetchCount == 1)
   }
 
-  @Test func `several keys are looked up at once, and only the rest is fetched`() async throws {
+  @Test(.guarantee(.severalKeysTakeOneRoundTrip))
+  func `several keys are looked up at once, and only the rest is fetched`() async throws {
     let fetches = Log<Set<String>>()
     let node = engine.node()
     let bulk = MultiplexerMap<String, String>.bulk(id: "values", cacher: node, clock: clock) {
@@ -201,7 +208,8 @@ struct `Maps with a shared tier` {
     #expect(b.fetchCount == 0)
   }
 
-  @Test func `a fetch of several keys leaves out what another node fetches`() async throws {
+  @Test(.guarantee(.severalKeysTakeOneRoundTrip))
+  func `a fetch of several keys leaves out what another node fetches`() async throws {
     let fetches = Log<Set<String>>()
     let bulk = MultiplexerMap<String, String>.bulk(
       id: "values",
@@ -223,7 +231,8 @@ struct `Maps with a shared tier` {
     #expect(fetches.entries == [["b"]])
   }
 
-  @Test func `the time of a fetch of several keys, and of a fetch without the others, is counted`()
+  @Test(.guarantee(.statisticsTimeOwnFetches))
+  func `the time of a fetch of several keys, and of a fetch without the others, is counted`()
     async throws
   {
     let (started, clock) = (Log<Set<String>>(), clock)
@@ -254,8 +263,8 @@ struct `Maps with a shared tier` {
 
   // MARK: - Time
 
-  @Test func `the age of a value is that of the engine, whatever clock its node has`() async throws
-  {
+  @Test(.guarantee(.engineMeasuresAge))
+  func `the age of a value is that of the engine, whatever clock its node has`() async throws {
     _ = try await a.map.request("k")
     clock.advance(by: .seconds(40))
     let response = try await b.map.response("k")
@@ -283,7 +292,8 @@ struct `Maps with a shared tier` {
 
   // MARK: - Changes
 
-  @Test func `a refresh on one node fetches once, and all nodes follow`() async throws {
+  @Test(.guarantee(.changesAreFollowedEverywhere))
+  func `a refresh on one node fetches once, and all nodes follow`() async throws {
     _ = try await a.map.request("k")
     _ = try await b.map.request("k")
     origin.set("2")
@@ -292,7 +302,8 @@ struct `Maps with a shared tier` {
     #expect(b.fetchCount == 0)
   }
 
-  @Test func `a refresh of a key that the node does not have reaches the others`() async throws {
+  @Test(.guarantee(.changesAreFollowedEverywhere))
+  func `a refresh of a key that the node does not have reaches the others`() async throws {
     _ = try await b.map.request("k")
     origin.set("2")
     a.map.refresh("k")
@@ -312,7 +323,8 @@ struct `Maps with a shared tier` {
     #expect(try await b.map.request("other") == "2")
   }
 
-  @Test func `a value that is stored on one node is the value of all`() async throws {
+  @Test(.guarantee(.changesAreFollowedEverywhere))
+  func `a value that is stored on one node is the value of all`() async throws {
     _ = try await b.map.request("k")
     a.map.store("mine", for: "k")
     try await a.map.flush()
@@ -320,7 +332,7 @@ struct `Maps with a shared tier` {
     #expect(try await a.map.request("k") == "mine")
   }
 
-  @Test
+  @Test(.guarantee(.storedValuesFollowOtherProcesses))
   func `a stored value follows the changes of other nodes, also if its node has not looked for it`()
     async throws
   {
@@ -337,7 +349,8 @@ struct `Maps with a shared tier` {
     #expect(try await a.map.request("other") == "theirs")
   }
 
-  @Test func `a key that is cleared on one node is gone on all`() async throws {
+  @Test(.guarantee(.changesAreFollowedEverywhere))
+  func `a key that is cleared on one node is gone on all`() async throws {
     _ = try await a.map.request("k")
     _ = try await b.map.request("k")
     origin.set("2")
@@ -366,7 +379,8 @@ struct `Maps with a shared tier` {
     #expect(try await a.map.request("k") == "1")
   }
 
-  @Test func `nothing is kept that was fetched before a removal elsewhere`() async throws {
+  @Test(.guarantee(.outdatedLeasesStoreNothing))
+  func `nothing is kept that was fetched before a removal elsewhere`() async throws {
     a.gate.close()
     let early = Task { try await a.map.request("k") }
     await a.gate.arrivals(1)
@@ -380,7 +394,8 @@ struct `Maps with a shared tier` {
     #expect(try await b.map.request("k") == "2")
   }
 
-  @Test func `a fetch whose fill was refused leaves nothing in memory`() async throws {
+  @Test(.guarantee(.outdatedLeasesStoreNothing))
+  func `a fetch whose fill was refused leaves nothing in memory`() async throws {
     a.gate.close()
     let early = Task { try await a.map.request("k") }
     await a.gate.arrivals(1)
@@ -435,7 +450,8 @@ struct `Maps with a shared tier` {
 
   // MARK: - Everywhere
 
-  @Test func `after a clear everywhere no node answers with an older value`() async throws {
+  @Test(.guarantee(.clearEverywhereOutlastsTrust))
+  func `after a clear everywhere no node answers with an older value`() async throws {
     _ = try await a.map.request("k")
     _ = try await b.map.request("k")
     let repository = MuxRepository()
@@ -446,7 +462,8 @@ struct `Maps with a shared tier` {
     #expect(try await a.map.request("k") == "2")
   }
 
-  @Test func `a clear everywhere waits for a node that does not react`() async throws {
+  @Test(.guarantee(.clearEverywhereOutlastsTrust))
+  func `a clear everywhere waits for a node that does not react`() async throws {
     _ = try await a.map.request("k")
     _ = try await b.map.request("k")
     let repository = MuxRepository()
@@ -467,7 +484,8 @@ struct `Maps with a shared tier` {
     #expect(try await b.map.request("k") == "2")
   }
 
-  @Test func `a caller does not join a fetch that began before a clear everywhere`() async throws {
+  @Test(.guarantee(.clearEverywhereOutlastsTrust))
+  func `a caller does not join a fetch that began before a clear everywhere`() async throws {
     b.gate.close()
     let early = Task { try await b.map.request("k") }
     await b.gate.arrivals(1)
@@ -494,7 +512,8 @@ struct `Maps with a shared tier` {
     #expect(a.fetchCount == 1)
   }
 
-  @Test func `a value that was stored before a clear everywhere is not written after it`()
+  @Test(.guarantee(.clearEverywhereOutlastsTrust))
+  func `a value that was stored before a clear everywhere is not written after it`()
     async throws
   {
     _ = try await a.map.request("k")
@@ -514,7 +533,8 @@ struct `Maps with a shared tier` {
 
   // MARK: - Isolation
 
-  @Test func `copies are used for the near lease, and none after a reconnection without a look`()
+  @Test(.guarantee(.nearLeasesLimitCopies))
+  func `copies are used for the near lease, and none after a reconnection without a look`()
     async throws
   {
     _ = try await a.map.request("k")
@@ -528,7 +548,8 @@ struct `Maps with a shared tier` {
     #expect(a.fetchCount == 2)
   }
 
-  @Test func `a node that is cut off fetches for its waiting callers, and keeps nothing`()
+  @Test(.guarantee(.nearLeasesLimitCopies))
+  func `a node that is cut off fetches for its waiting callers, and keeps nothing`()
     async throws
   {
     _ = try await a.map.request("k")
@@ -547,7 +568,8 @@ struct `Maps with a shared tier` {
     #expect(a.map.statistics.cacherErrors > 0)
   }
 
-  @Test func `D13: a request that waits for another node fetches when the engine is gone`()
+  @Test(.guarantee(.engineFailsNoRequest))
+  func `D13: a request that waits for another node fetches when the engine is gone`()
     async throws
   {
     a.gate.close()
@@ -576,7 +598,8 @@ struct `Maps with a shared tier` {
     a.cacher.reconnect()
   }
 
-  @Test func `a node never goes back to something older than it has returned`() async throws {
+  @Test(.guarantee(.nodesNeverGoBack))
+  func `a node never goes back to something older than it has returned`() async throws {
     try await fetchWithoutEngine()
     // The engine still has the first value.
     #expect(try await a.map.request("k") == "2")
@@ -584,7 +607,8 @@ struct `Maps with a shared tier` {
     #expect(b.fetchCount == 0)
   }
 
-  @Test func `a value that was not confirmed is not used after a failure`() async throws {
+  @Test(.guarantee(.nearLeasesLimitCopies))
+  func `a value that was not confirmed is not used after a failure`() async throws {
     _ = try await a.map.request("k")
     a.cacher.cutOff()
     clock.advance(by: .seconds(2))
@@ -600,7 +624,8 @@ struct `Maps with a shared tier` {
     return node
   }
 
-  @Test func `a fresh value that the engine has evicted stays if its early renewal fails`()
+  @Test(.guarantee(.earlyRenewalsKeepFreshValues))
+  func `a fresh value that the engine has evicted stays if its early renewal fails`()
     async throws
   {
     let node = try await evictedNode()
@@ -616,7 +641,8 @@ struct `Maps with a shared tier` {
     #expect(node.fetchCount == 2)
   }
 
-  @Test func `an expired value that the engine has evicted is not used after a failure`()
+  @Test(.guarantee(.earlyRenewalsKeepFreshValues))
+  func `an expired value that the engine has evicted is not used after a failure`()
     async throws
   {
     let node = try await evictedNode()
@@ -626,8 +652,8 @@ struct `Maps with a shared tier` {
     #expect(node.map.cachedValue("k") == nil)
   }
 
-  @Test func `a clear is not undone by an engine that restarts with an old snapshot`() async throws
-  {
+  @Test(.guarantee(.knownRemovalsStay))
+  func `a clear is not undone by an engine that restarts with an old snapshot`() async throws {
     _ = try await a.map.request("k")
     let snapshot = engine.snapshot
     try await b.map.clear()
@@ -661,7 +687,8 @@ struct `Maps with a shared tier` {
     }
   }
 
-  @Test func `D10: a snapshot from between a lease and its fill makes no node go back`()
+  @Test(.guarantee(.nodesNeverGoBack))
+  func `D10: a snapshot from between a lease and its fill makes no node go back`()
     async throws
   {
     let snapshot = try await snapshotWithinFetch()
@@ -676,7 +703,9 @@ struct `Maps with a shared tier` {
     #expect(try await makeNode().map.request("k") == "2")
   }
 
-  @Test func `D10: many keys at once do not go back either`() async throws {
+  @Test(.guarantee(.nodesNeverGoBack)) func `D10: many keys at once do not go back either`()
+    async throws
+  {
     let snapshot = try await snapshotWithinFetch()
     let (node, origin) = (engine.node(), origin)
     let bulk = MultiplexerMap<String, String>.bulk(id: "values", cacher: node, clock: clock) {
@@ -690,7 +719,8 @@ struct `Maps with a shared tier` {
     #expect(try await bulk.request(["k"]).mapValues { try $0.get() } == ["k": "2"])
   }
 
-  @Test func `D10: an older value is no fallback for a fetch that fails`() async throws {
+  @Test(.guarantee(.nodesNeverGoBack))
+  func `D10: an older value is no fallback for a fetch that fails`() async throws {
     let snapshot = try await snapshotWithinFetch()
     origin.fail()
     engine.restore(snapshot)
@@ -699,14 +729,15 @@ struct `Maps with a shared tier` {
     await #expect(throws: Origin.Down.self) { try await a.map.request("k") }
   }
 
-  @Test func `D10: a value that the engine missed leaves no older one as a fallback`() async throws
-  {
+  @Test(.guarantee(.nodesNeverGoBack))
+  func `D10: a value that the engine missed leaves no older one as a fallback`() async throws {
     try await fetchWithoutEngine()
     origin.fail()
     await #expect(throws: Origin.Down.self) { try await a.map.request("k") }
   }
 
-  @Test func `an engine that repeats an older entry is not asked again`()
+  @Test(.guarantee(.nodesNeverGoBack))
+  func `an engine that repeats an older entry is not asked again`()
     async throws
   {
     let cacher = RepeatingCacher(engine.node())
@@ -720,7 +751,8 @@ struct `Maps with a shared tier` {
     #expect(cacher.repeatCount == 1)
   }
 
-  @Test func `D13: an engine whose entries never suffice is left alone after a few looks`()
+  @Test(.guarantee(.engineFailsNoRequest))
+  func `D13: an engine whose entries never suffice is left alone after a few looks`()
     async throws
   {
     let cacher = RisingCacher(engine.node())
@@ -742,7 +774,7 @@ struct `Maps with a shared tier` {
     return lease
   }
 
-  @Test(arguments: [false, true])
+  @Test(.guarantee(.lostLeasesAreNotGrantedAgain), arguments: [false, true])
   func `a lease that was lost with its engine is not granted again`(
     losesEverything: Bool
   ) async throws {
@@ -758,7 +790,8 @@ struct `Maps with a shared tier` {
     #expect(try await a.cacher.fill(new, under: lease) == .stored)
   }
 
-  @Test func `an epoch that was lost with its engine differs from all later ones`() async throws {
+  @Test(.guarantee(.lostLeasesAreNotGrantedAgain))
+  func `an epoch that was lost with its engine differs from all later ones`() async throws {
     let (absent, present) = (engine.node(), engine.node())
     let snapshot = engine.snapshot
     try await absent.remove(.all, reach: .shared)
@@ -774,7 +807,9 @@ struct `Maps with a shared tier` {
     #expect(try await absent.fill(old, under: lost) == .cleared)
   }
 
-  @Test func `an engine that has lost everything is filled again`() async throws {
+  @Test(.guarantee(.knownRemovalsStay)) func `an engine that has lost everything is filled again`()
+    async throws
+  {
     _ = try await a.map.request("k")
     engine.restore()
     origin.set("2")
@@ -783,7 +818,8 @@ struct `Maps with a shared tier` {
     #expect(b.fetchCount == 0)
   }
 
-  @Test func `a removal that failed is made up for before anything is used again`() async throws {
+  @Test(.guarantee(.changesAreFollowedEverywhere))
+  func `a removal that failed is made up for before anything is used again`() async throws {
     _ = try await a.map.request("k")
     _ = try await b.map.request("k")
     a.cacher.cutOff()
@@ -794,7 +830,7 @@ struct `Maps with a shared tier` {
     #expect(try await b.map.request("k") == "2")
   }
 
-  @Test
+  @Test(.guarantee(.engineFailsNoRequest))
   func `a request waits for a slow engine no longer than its timeout, and later ones do not wait`()
     async throws
   {
@@ -808,7 +844,8 @@ struct `Maps with a shared tier` {
     #expect(try await node.map.request("k") == "2")
   }
 
-  @Test func `a value that the engine takes too slowly does not keep others from being read`()
+  @Test(.guarantee(.slowValuesKeepNoOthersWaiting))
+  func `a value that the engine takes too slowly does not keep others from being read`()
     async throws
   {
     _ = try await b.map.request("other")

@@ -37,7 +37,7 @@ struct `Tags of a shared tier` {
     )
   }
 
-  @Test(arguments: [ClearReach.shared, .everywhere])
+  @Test(.guarantee(.tagRemovalsReachEveryNode), arguments: [ClearReach.shared, .everywhere])
   func `a cleared tag is gone on every node, also where no node has its values in memory`(
     reach: ClearReach
   ) async throws {
@@ -57,7 +57,8 @@ struct `Tags of a shared tier` {
     #expect(a.fetchCount == 0)
   }
 
-  @Test func `a value that was fetched before its tag was cleared elsewhere is not kept`()
+  @Test(.guarantee(.tagRemovalsReachEveryNode))
+  func `a value that was fetched before its tag was cleared elsewhere is not kept`()
     async throws
   {
     b.gate.close()
@@ -89,7 +90,7 @@ struct `Tags of a shared tier` {
     }
   }
 
-  @Test(arguments: Change.allCases)
+  @Test(.guarantee(.clearEverywhereOutlastsTrust), arguments: Change.allCases)
   func `a request after a change on another node joins no fetch from before it`(
     change: Change
   ) async throws {
@@ -104,7 +105,7 @@ struct `Tags of a shared tier` {
     #expect(b.fetchCount == 2)
   }
 
-  @Test(arguments: Change.allCases)
+  @Test(.guarantee(.clearEverywhereOutlastsTrust), arguments: Change.allCases)
   func `a request after a change on another node joins no fetch that was taken over before it`(
     change: Change
   ) async throws {
@@ -129,7 +130,7 @@ struct `Tags of a shared tier` {
     _ = await lost.result
   }
 
-  @Test(arguments: Change.allCases)
+  @Test(.guarantee(.clearEverywhereOutlastsTrust), arguments: Change.allCases)
   func `a request after a change on another node joins no fetch whose lease was lost before`(
     change: Change
   ) async throws {
@@ -161,7 +162,7 @@ struct `Tags of a shared tier` {
     #expect(try await after == "2")
   }
 
-  @Test(arguments: Change.allCases)
+  @Test(.guarantee(.clearEverywhereOutlastsTrust), arguments: Change.allCases)
   func `a request after a change on another node gets no reply of a look from before it`(
     change: Change
   ) async throws {
@@ -186,7 +187,7 @@ struct `Tags of a shared tier` {
     #expect(try await after == "2")
   }
 
-  @Test(arguments: Change.allCases, [false, true])
+  @Test(.guarantee(.clearEverywhereOutlastsTrust), arguments: Change.allCases, [false, true])
   func `an update is no answer to requests of a value that was changed on another node`(
     change: Change,
     isOptimistic: Bool
@@ -207,7 +208,8 @@ struct `Tags of a shared tier` {
     #expect(try await value == "2")
   }
 
-  @Test func `a value that was stored is removed by its tags, and no fallback`() async throws {
+  @Test(.guarantee(.tagRemovalsReachEveryNode))
+  func `a value that was stored is removed by its tags, and no fallback`() async throws {
     a.map.store("mine", for: "a1")
     try await a.map.flush()
     #expect(try await b.map.request("a1") == "mine")
@@ -217,7 +219,8 @@ struct `Tags of a shared tier` {
     await #expect(throws: Origin.Down.self) { try await a.map.request("a1") }
   }
 
-  @Test func `a clear by tags that failed is made up for before a value is used`() async throws {
+  @Test(.guarantee(.tagRemovalsReachEveryNode))
+  func `a clear by tags that failed is made up for before a value is used`() async throws {
     _ = try await b.map.request("a1")
     a.cacher.cutOff()
     await #expect(throws: MuxRepositoryError.self) {
@@ -275,7 +278,9 @@ struct `Tags of a shared tier` {
     #expect(try await b.map.request("a1") == "2")
   }
 
-  @Test func `a clear of this node leaves the tier alone`() async throws {
+  @Test(.guarantee(.tagRemovalsReachEveryNode)) func `a clear of this node leaves the tier alone`()
+    async throws
+  {
     _ = try await a.map.request("a1")
     origin.set("2")
     let looks = a.cacher.lookCount
@@ -285,7 +290,8 @@ struct `Tags of a shared tier` {
     #expect(a.cacher.lookCount == looks + 1)
   }
 
-  @Test func `a refresh by tags reaches all nodes for the keys of its node`()
+  @Test(.guarantee(.tagRefreshesReachKnownKeys))
+  func `a refresh by tags reaches all nodes for the keys of its node`()
     async throws
   {
     for node in [a, b] { _ = try await node.map.request("a1") }
@@ -303,7 +309,8 @@ struct `Tags of a shared tier` {
     #expect(try await a.map.request("b2") == "1")
   }
 
-  @Test func `a clear of tags everywhere waits for a node that does not react`() async throws {
+  @Test(.guarantee(.clearEverywhereOutlastsTrust))
+  func `a clear of tags everywhere waits for a node that does not react`() async throws {
     _ = try await b.map.request("a1")
     b.cacher.cutOff()
     origin.set("2")

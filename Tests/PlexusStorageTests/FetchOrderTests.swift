@@ -48,7 +48,11 @@ struct `A value whose fetch began before a command of another instance` {
     )
   }
 
-  @Test(arguments: CacherKind.allCases, [false, true])
+  @Test(
+    .guarantee(.clearsByTagOutdateOtherInstances),
+    arguments: CacherKind.allCases,
+    [false, true]
+  )
   private func `is not read as new`(kind: CacherKind, apart: Bool) async throws {
     for command in Command.allCases {
       for id in [nil, "m"] as [String?] {
@@ -88,7 +92,7 @@ struct `A value whose fetch began before a command of another instance` {
     }
   }
 
-  @Test(arguments: CacherKind.allCases, Command.allCases)
+  @Test(.guarantee(.updatesKeepTheAge), arguments: CacherKind.allCases, Command.allCases)
   private func `is not read as new after an update, which keeps its age`(
     kind: CacherKind,
     command: Command
@@ -103,7 +107,7 @@ struct `A value whose fetch began before a command of another instance` {
     #expect(try await first.request(1).name == "new")
   }
 
-  @Test(arguments: CacherKind.allCases)
+  @Test(.guarantee(.ageCountsFromTheAttempt), arguments: CacherKind.allCases)
   private func `is new if the attempt that brought it began afterwards`(
     kind: CacherKind
   ) async throws {
@@ -132,7 +136,7 @@ struct `A value whose fetch began before a command of another instance` {
     #expect(try await first.request(1).name == "second")
   }
 
-  @Test(arguments: CacherKind.allCases)
+  @Test(.guarantee(.refreshesDoNotPreventWriting), arguments: CacherKind.allCases)
   private func `is written, although many others were refreshed`(kind: CacherKind) async throws {
     let first = try map(kind, apart: true) { _ in throw Fetched() }
     let second = try map(kind, apart: true) { _ in Person(name: "old") }

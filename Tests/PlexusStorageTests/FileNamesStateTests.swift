@@ -8,7 +8,8 @@ import Testing
   private let names = FileNames(type: "Person")
   private let allowed = Set("abcdefghijklmnopqrstuvwxyz0123456789.-_~=".unicodeScalars)
 
-  @Test func `R16 each key has its own name of at most 120 safe bytes`() {
+  @Test(.guarantee(.fileNamesAreSafeAndUnique))
+  func `R16 each key has its own name of at most 120 safe bytes`() {
     var seen: [String: String] = [:]
     let letters = (0..<128).map { String(UnicodeScalar(UInt8($0))) }
     let pairs = letters.flatMap { first in letters.map { first + $0 } }

@@ -54,7 +54,8 @@ import Testing
     #expect(others.map { $0.dropFirst(folder.count + 1).prefix(5) } == ["accou", "notes"])
   }
 
-  @Test func `R15 on a full disk what fits is stored and the rest is named`() async throws {
+  @Test(.guarantee(.crashesLeaveNoPartialEntry))
+  func `R15 on a full disk what fits is stored and the rest is named`() async throws {
     let disk = try await filledDisk()
     disk.setCapacity(disk.byteCount + 400)
     var entries: [String: CacheEntry<Person>] = [:]
@@ -88,7 +89,8 @@ import Testing
     #expect(try await cacher(disk).name("b") == "old b")
   }
 
-  @Test func `nothing is evicted for an entry that is not written, because it was removed since`()
+  @Test(.guarantee(.unwrittenEntriesEvictNoFile))
+  func `nothing is evicted for an entry that is not written, because it was removed since`()
     async throws
   {
     let disk = try await filledDisk(byteLimit: 400)
@@ -103,7 +105,8 @@ import Testing
     #expect(try await limited.name("b") == "old b")
   }
 
-  @Test func `nothing is evicted for an entry that cannot take its place`() async throws {
+  @Test(.guarantee(.unwrittenEntriesEvictNoFile))
+  func `nothing is evicted for an entry that cannot take its place`() async throws {
     for stop in 0..<40 {
       let disk = try await filledDisk(byteLimit: 400)
       disk.prepare(.fails(at: stop, code: 5))

@@ -77,7 +77,8 @@ struct `A file cacher` {
     #expect(try await lists.value("x") == ["y": [0.1, -1e300]])
   }
 
-  @Test func `what cannot be encoded is named and does not stop the others`() async throws {
+  @Test(.guarantee(.batchesStoreAsMuchAsPossible))
+  func `what cannot be encoded is named and does not stop the others`() async throws {
     let doubles = JSONFileCacher<Double>(directory: folder.url)
     let error = try await #require(throws: CacherError.self) {
       try await doubles.store([
@@ -136,7 +137,8 @@ struct `A file cacher` {
 
   // MARK: - Keys
 
-  @Test func `R16 hostile keys have a file each inside the directory, and their own value`()
+  @Test(.guarantee(.fileNamesAreSafeAndUnique))
+  func `R16 hostile keys have a file each inside the directory, and their own value`()
     async throws
   {
     var entries: [String: CacheEntry<Person>] = [:]
@@ -155,7 +157,8 @@ struct `A file cacher` {
     #expect(try await cacher.name("A") == nil)
   }
 
-  @Test func `R16 the stored key is compared when a file is read`() async throws {
+  @Test(.guarantee(.fileNamesAreSafeAndUnique))
+  func `R16 the stored key is compared when a file is read`() async throws {
     try await cacher.store("ada", for: "a")
     try await cacher.store("bob", for: "b")
     let files = folder.files
@@ -164,7 +167,9 @@ struct `A file cacher` {
     #expect(try await cacher.name("a") == "ada")
   }
 
-  @Test func `R16 only the owner can read files and folders`() async throws {
+  @Test(.guarantee(.filesBelongToTheirOwner)) func `R16 only the owner can read files and folders`()
+    async throws
+  {
     try await cacher.store("ada", for: "a")
     #expect(try folder.permissions(of: folder.url) == 0o700)
     #expect(try folder.permissions(of: folder.files[0]) == 0o600)
@@ -182,7 +187,8 @@ struct `A file cacher` {
 
   // MARK: - Damage
 
-  @Test func `R15 whichever byte of a file is changed, it is a miss`() async throws {
+  @Test(.guarantee(.damagedEntriesAreMisses))
+  func `R15 whichever byte of a file is changed, it is a miss`() async throws {
     try await cacher.store(["me": CacheEntry("ada", validator: "tag")])
     let file = folder.files[0]
     let whole = try Data(contentsOf: file)
@@ -196,7 +202,8 @@ struct `A file cacher` {
     }
   }
 
-  @Test func `R15 a file cut at any length or made longer is a miss`() async throws {
+  @Test(.guarantee(.damagedEntriesAreMisses))
+  func `R15 a file cut at any length or made longer is a miss`() async throws {
     try await cacher.store("ada", for: "me")
     let file = folder.files[0]
     let whole = try Data(contentsOf: file)
@@ -210,7 +217,8 @@ struct `A file cacher` {
     #expect(try await cacher.name("me") == "ada")
   }
 
-  @Test func `R15 an entry of another schema, or of a value that has changed, is a miss`()
+  @Test(.guarantee(.damagedEntriesAreMisses))
+  func `R15 an entry of another schema, or of a value that has changed, is a miss`()
     async throws
   {
     try await cacher.store("ada", for: "me")
@@ -250,7 +258,7 @@ struct `A file cacher` {
     await #expect(throws: CacherError.self) { try await cacher.store("ada", for: "me") }
   }
 
-  @Test(arguments: [false, true])
+  @Test(.guarantee(.foreignObjectsAffectNoOtherFile), arguments: [false, true])
   func `R15 a folder or a link in place of a file delays no other file, and no removal`(
     isFolder: Bool
   ) async throws {
@@ -271,7 +279,8 @@ struct `A file cacher` {
     #expect(try await cacher.entries(forKeys: keys).isEmpty)
   }
 
-  @Test func `R15 files that cannot be read are an error if there are no others`() async throws {
+  @Test(.guarantee(.foreignObjectsAffectNoOtherFile))
+  func `R15 files that cannot be read are an error if there are no others`() async throws {
     try await cacher.store("ada", for: "me")
     let file = folder.files[0]
     try FileManager.default.removeItem(at: file)
@@ -303,7 +312,8 @@ struct `A file cacher` {
     #expect(try await other.name("me") == nil)
   }
 
-  @Test func `R17 two instances that write at once lose and mix up nothing`() async throws {
+  @Test(.guarantee(.processesShareADirectory))
+  func `R17 two instances that write at once lose and mix up nothing`() async throws {
     let cachers = [cacher, reopened(), JSONFileCacher(directory: folder.url, byteLimit: 1 << 20)]
     try await withThrowingTaskGroup(of: Void.self) { group in
       for (number, cacher) in cachers.enumerated() {
@@ -335,7 +345,8 @@ struct `A file cacher` {
 
   // MARK: - Limit
 
-  @Test func `before a new entry exceeds the limit the oldest by time of storing are removed`()
+  @Test(.guarantee(.byteLimitIsMetFirst))
+  func `before a new entry exceeds the limit the oldest by time of storing are removed`()
     async throws
   {
     try await cacher.store("0", for: "0", at: 1000)
@@ -401,7 +412,8 @@ struct `A file cacher` {
 
   // MARK: - Creating
 
-  @Test(.startsProcess) func `the default directory is the program's own in the user's caches`()
+  @Test(.guarantee(.byteLimitIsMetFirst), .startsProcess)
+  func `the default directory is the program's own in the user's caches`()
     async
   {
     await #expect(processExitsWith: .success) {

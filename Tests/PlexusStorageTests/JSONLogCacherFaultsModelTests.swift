@@ -14,7 +14,8 @@ import Testing
     try JSONLogCacher(path: folder, byteLimit: byteLimit, schema: nil, fileSystem: disk)
   }
 
-  @Test func `R15 on a full disk the batch is named and the older entries stay`() async throws {
+  @Test(.guarantee(.crashesLeaveNoPartialEntry))
+  func `R15 on a full disk the batch is named and the older entries stay`() async throws {
     let cacher = try open()
     try await cacher.store(["a": CacheEntry("old a"), "b": CacheEntry("old b")])
     let size = disk.byteCount
@@ -37,7 +38,8 @@ import Testing
     #expect(try await cacher.name("a") == "new a")
   }
 
-  @Test func `R15 is compacted on a full disk, and keeps entries that were not replaced`()
+  @Test(.guarantee(.fullDisksAllowRemovals))
+  func `R15 is compacted on a full disk, and keeps entries that were not replaced`()
     async throws
   {
     let cacher = try open()
@@ -57,7 +59,9 @@ import Testing
     }
   }
 
-  @Test func `R15 entries can be removed on a full disk`() async throws {
+  @Test(.guarantee(.fullDisksAllowRemovals)) func `R15 entries can be removed on a full disk`()
+    async throws
+  {
     let cacher = try open()
     let other = try open()
     for key in ["a", "b", "c"] { try await cacher.store("old \(key)", for: key) }
@@ -72,7 +76,8 @@ import Testing
     }
   }
 
-  @Test func `R15 an entry that was removed on a full disk is removed for other instances, too`()
+  @Test(.guarantee(.fullDisksAllowRemovals))
+  func `R15 an entry that was removed on a full disk is removed for other instances, too`()
     async throws
   {
     let cacher = try open()
@@ -85,7 +90,9 @@ import Testing
     #expect(try await other.name("b") == "old b")
   }
 
-  @Test func `R15 everything can be removed on a full disk`() async throws {
+  @Test(.guarantee(.fullDisksAllowRemovals)) func `R15 everything can be removed on a full disk`()
+    async throws
+  {
     let cacher = try open()
     let other = try open()
     let filling = String(repeating: "x", count: 100)
@@ -101,7 +108,8 @@ import Testing
     #expect(try await cacher.name("a") == "new")
   }
 
-  @Test func `R15 entries with a prefix can be removed on a full disk`() async throws {
+  @Test(.guarantee(.fullDisksAllowRemovals))
+  func `R15 entries with a prefix can be removed on a full disk`() async throws {
     let cacher = try open()
     let other = try open()
     let names = ["map/a", "map/b", "map", "other/a"]
@@ -120,7 +128,8 @@ import Testing
     #expect(try await open().name("other/a") == "old other/a")
   }
 
-  @Test func `R15 is compacted on a full disk when entries with a prefix have been removed`()
+  @Test(.guarantee(.fullDisksAllowRemovals))
+  func `R15 is compacted on a full disk when entries with a prefix have been removed`()
     async throws
   {
     let cacher = try open()
@@ -144,7 +153,8 @@ import Testing
     #expect(try await cacher.name("map/0")?.count == 500)
   }
 
-  @Test func `R17 a compacted log is locked before others can find it`() async throws {
+  @Test(.guarantee(.compactedLogsAreLockedFirst))
+  func `R17 a compacted log is locked before others can find it`() async throws {
     let cacher = try open()
     let found = Guarded<Bool?>(nil)
     disk.whenRenamed { [path] disk in
@@ -163,7 +173,8 @@ import Testing
     #expect(try await cacher.name("b") == "other")
   }
 
-  @Test func `R17 reading waits for no process that keeps the file locked`() async throws {
+  @Test(.guarantee(.readsDoNotWaitForWriters))
+  func `R17 reading waits for no process that keeps the file locked`() async throws {
     let cacher = try open()
     let writer = try open()
     try await writer.store("old", for: "a")
@@ -261,7 +272,8 @@ import Testing
     return try #require(disk.content(at: path))
   }
 
-  @Test func `R15 whichever byte is changed, no value is wrong and none comes back`() async throws {
+  @Test(.guarantee(.damagedEntriesAreMisses))
+  func `R15 whichever byte is changed, no value is wrong and none comes back`() async throws {
     let whole = try await fill()
     var readable = 0
     for index in whole.indices {
@@ -293,7 +305,8 @@ import Testing
     }
   }
 
-  @Test func `R15 cut at any length it has what was stored until then, and stays usable`()
+  @Test(.guarantee(.damagedEntriesAreMisses))
+  func `R15 cut at any length it has what was stored until then, and stays usable`()
     async throws
   {
     let whole = try await fill()

@@ -57,7 +57,8 @@ struct `A log cacher` {
     #expect(try await cacher.entry(forKey: "x") == nil)
   }
 
-  @Test func `what cannot be encoded is named and does not stop the others`() async throws {
+  @Test(.guarantee(.batchesStoreAsMuchAsPossible))
+  func `what cannot be encoded is named and does not stop the others`() async throws {
     let doubles = try JSONLogCacher<Double>(directory: folder.url)
     let error = try await #require(throws: CacherError.self) {
       try await doubles.store([
@@ -69,7 +70,8 @@ struct `A log cacher` {
     #expect(try await doubles.value("a") == 1)
   }
 
-  @Test func `R16 hostile keys have their own value, in a file that only the owner can read`()
+  @Test(.guarantee(.filesBelongToTheirOwner))
+  func `R16 hostile keys have their own value, in a file that only the owner can read`()
     async throws
   {
     var entries: [String: CacheEntry<Person>] = [:]
@@ -118,7 +120,7 @@ struct `A log cacher` {
 
   // MARK: - Damage
 
-  @Test(arguments: [0, 1, 77, 78, 5_000])
+  @Test(.guarantee(.damagedEntriesAreMisses), arguments: [0, 1, 77, 78, 5_000])
   func `R15 a foreign file is replaced by an empty log`(length: Int) async throws {
     try Data(repeating: 0x50, count: length).write(to: log())
     let reopened = try reopened()
@@ -202,7 +204,8 @@ struct `A log cacher` {
     #expect(try await cacher.name("me") == "back")
   }
 
-  @Test func `R17 instances that write at once lose and mix up nothing`() async throws {
+  @Test(.guarantee(.processesShareADirectory))
+  func `R17 instances that write at once lose and mix up nothing`() async throws {
     let cachers = try (0..<4).map { _ in try reopened() }
     try await withThrowingTaskGroup(of: Void.self) { group in
       for (number, cacher) in cachers.enumerated() {
@@ -227,7 +230,8 @@ struct `A log cacher` {
 
   // MARK: - Size
 
-  @Test func `obsolete bytes do not exceed half of the file for long`() async throws {
+  @Test(.guarantee(.logCompactsItself))
+  func `obsolete bytes do not exceed half of the file for long`() async throws {
     let filling = String(repeating: "x", count: 500)
     for round in 0..<50 { try await cacher.store("\(round) \(filling)", for: "\(round % 5)") }
     #expect(folder.byteCount <= 2 * 5 * 600)
@@ -235,7 +239,8 @@ struct `A log cacher` {
     for key in 0..<5 { #expect(try await reopened().name("\(key)") == "\(45 + key) \(filling)") }
   }
 
-  @Test func `before the file exceeds the limit the oldest by time of storing are removed`()
+  @Test(.guarantee(.byteLimitIsMetFirst))
+  func `before the file exceeds the limit the oldest by time of storing are removed`()
     async throws
   {
     try await cacher.store("0", for: "0", at: 3000)

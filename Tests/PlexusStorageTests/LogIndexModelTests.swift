@@ -110,7 +110,7 @@ import Testing
     #expect(try scan(outer + last).payloads.keys.sorted() == ["last", "outer"])
   }
 
-  @Test(arguments: 0..<20 as Range<UInt64>)
+  @Test(.guarantee(.logCompactsItself), arguments: 0..<20 as Range<UInt64>)
   func `whatever bytes a file holds, they are read without harm`(seed: UInt64) throws {
     var random = Seeded(seed: seed)
     let whole = LogRecord.encode(.entry, key: "a", payload: "1".utf8)

@@ -13,7 +13,7 @@ struct `Processes that share storage` {
     folder = try TemporaryFolder()
   }
 
-  @Test(.startsProcess, arguments: CacherKind.allCases)
+  @Test(.guarantee(.processesShareADirectory), .startsProcess, arguments: CacherKind.allCases)
   private func `R17 two processes that write at once lose and mix up nothing`(
     kind: CacherKind
   ) async throws {
@@ -47,7 +47,12 @@ struct `Processes that share storage` {
     }
   }
 
-  @Test(.startsProcess, arguments: CacherKind.allCases, [true, false])
+  @Test(
+    .guarantee(.clearedKeysAreNotWrittenBack),
+    .startsProcess,
+    arguments: CacherKind.allCases,
+    [true, false]
+  )
   private func `R17 what one process has cleared is not written back by another one`(
     kind: CacherKind,
     isOneKey: Bool
@@ -91,7 +96,12 @@ struct `Processes that share storage` {
     }
   }
 
-  @Test(.startsProcess, arguments: CacherKind.allCases, Outdating.allCases)
+  @Test(
+    .guarantee(.otherProcessesOutdateFetches),
+    .startsProcess,
+    arguments: CacherKind.allCases,
+    Outdating.allCases
+  )
   private func `a value whose fetch began before another process outdated it is not read as new`(
     kind: CacherKind,
     outdating: Outdating
@@ -143,7 +153,7 @@ struct `Processes that share storage` {
     #expect(try await make { _ in throw Fetched() }.request(1).name == "new")
   }
 
-  @Test(.startsProcess, arguments: CacherKind.allCases)
+  @Test(.guarantee(.hangingCachersAreMisses), .startsProcess, arguments: CacherKind.allCases)
   private func `R17 a process that was stopped while it held the locks stops no other one`(
     kind: CacherKind
   ) async throws {
@@ -206,7 +216,12 @@ struct `Processes that share storage` {
 
   /// A process stores and removes, records acknowledged operations, and is killed by a thread of its own at a random
   /// time.
-  @Test(.startsProcess, arguments: CacherKind.allCases, 0..<8)
+  @Test(
+    .guarantee(.crashesLeaveNoPartialEntry),
+    .startsProcess,
+    arguments: CacherKind.allCases,
+    0..<8
+  )
   private func `R15 what was acknowledged before kill -9 is there afterwards, whole`(
     kind: CacherKind,
     round: Int

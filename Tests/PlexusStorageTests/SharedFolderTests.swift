@@ -34,7 +34,7 @@ struct `Caches that share a folder` {
     return keys
   }
 
-  @Test(arguments: CacherKind.allCases, [true, false])
+  @Test(.guarantee(.mapsClearedTogetherStillWrite), arguments: CacherKind.allCases, [true, false])
   private func `write what they fetch while they are cleared together`(
     kind: CacherKind,
     isOneCacher: Bool
@@ -111,7 +111,7 @@ struct `Caches that share a folder` {
     }
   }
 
-  @Test(arguments: CacherKind.allCases, Writing.allCases)
+  @Test(.guarantee(.clearedKeysAreNotWrittenBack), arguments: CacherKind.allCases, Writing.allCases)
   private func `R17: do not write back what another one has cleared, however a map got it`(
     kind: CacherKind,
     writing: Writing
@@ -139,7 +139,7 @@ struct `Caches that share a folder` {
     }
   }
 
-  @Test(arguments: CacherKind.allCases, Writing.allCases)
+  @Test(.guarantee(.clearedKeysAreNotWrittenBack), arguments: CacherKind.allCases, Writing.allCases)
   private func `R17: do not write back what another one has cleared, if it is a multiplexer`(
     kind: CacherKind,
     writing: Writing
@@ -167,7 +167,7 @@ struct `Caches that share a folder` {
     #expect(try await stored() == "new")
   }
 
-  @Test(arguments: CacherKind.allCases)
+  @Test(.guarantee(.unwrittenChangesBelongToTheKey), arguments: CacherKind.allCases)
   private func `lose no pending write whose key is spelled in another way`(
     kind: CacherKind
   ) async throws {

@@ -10,7 +10,7 @@ private let historyCount = Effort.count(2_400)
 
 @Suite(.fewAtOnce)
 struct `Any history of two maps with one cacher` {
-  @Test(arguments: 0..<8)
+  @Test(.guarantee(.mapsNeverReadTooNewValues), arguments: 0..<8)
   func `follows the order of fetches and commands, in memory`(part: Int) async throws {
     for seed in stride(from: part, to: historyCount, by: 8) {
       let cacher = CountingCacher()
@@ -18,7 +18,7 @@ struct `Any history of two maps with one cacher` {
     }
   }
 
-  @Test(arguments: CacherKind.allCases, [false, true])
+  @Test(.guarantee(.mapsNeverReadTooNewValues), arguments: CacherKind.allCases, [false, true])
   private func `follows the order of fetches and commands, in files`(
     kind: CacherKind,
     apart: Bool

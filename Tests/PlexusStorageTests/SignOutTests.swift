@@ -38,7 +38,7 @@ struct `The files of a cacher` {
     }
   }
 
-  @Test(arguments: CacherKind.allCases, [false, true])
+  @Test(.guarantee(.clearsLeaveNoBytes), arguments: CacherKind.allCases, [false, true])
   private func `have nothing of the user after everything was cleared`(
     kind: CacherKind,
     apart: Bool
@@ -155,7 +155,7 @@ struct `A folder that vanishes` {
     try await kind.open(path).entry(forKey: "map/" + key) != nil
   }
 
-  @Test(arguments: CacherKind.allCases)
+  @Test(.guarantee(.removedFoldersAreCreatedAgain), arguments: CacherKind.allCases)
   private func `is made again for values that were fetched before`(kind: CacherKind) async throws {
     let map = try map(kind)
     // The folder has a history.
@@ -175,7 +175,7 @@ struct `A folder that vanishes` {
     #expect(try await stored(kind, "linus"))
   }
 
-  @Test(arguments: CacherKind.allCases)
+  @Test(.guarantee(.removedFoldersAreCreatedAgain), arguments: CacherKind.allCases)
   private func `brings back nothing that another instance had removed before`(
     kind: CacherKind
   ) async throws {
@@ -189,7 +189,7 @@ struct `A folder that vanishes` {
     #expect(try await stored(kind, "grace"))
   }
 
-  @Test(arguments: CacherKind.allCases)
+  @Test(.guarantee(.removedFoldersAreCreatedAgain), arguments: CacherKind.allCases)
   private func `and is replaced by a file is an error that names it`(
     kind: CacherKind
   ) async throws {

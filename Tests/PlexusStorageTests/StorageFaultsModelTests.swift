@@ -103,7 +103,7 @@ private enum Trouble: CaseIterable, Sendable {
     }
   }
 
-  @Test(arguments: Trouble.allCases, Subject.allCases)
+  @Test(.guarantee(.crashesLeaveNoPartialEntry), arguments: Trouble.allCases, Subject.allCases)
   private func `R15 a store that fails or stops at any call leaves each entry old or new, whole`(
     trouble: Trouble,
     subject: Subject
@@ -132,7 +132,7 @@ private enum Trouble: CaseIterable, Sendable {
     }
   }
 
-  @Test(arguments: Trouble.allCases, Subject.allCases)
+  @Test(.guarantee(.removalsAreDurable), arguments: Trouble.allCases, Subject.allCases)
   private func `R15 a removal is durable when it returns, and names entries that may remain`(
     trouble: Trouble,
     subject: Subject
@@ -146,7 +146,7 @@ private enum Trouble: CaseIterable, Sendable {
     }
   }
 
-  @Test(arguments: Trouble.allCases, Subject.allCases)
+  @Test(.guarantee(.removalsAreDurable), arguments: Trouble.allCases, Subject.allCases)
   private func `R15 removing everything is durable when it returns`(
     trouble: Trouble,
     subject: Subject

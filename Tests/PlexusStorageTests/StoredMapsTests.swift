@@ -17,7 +17,7 @@ struct `Multiplexers with files` {
     self.policy = policy
   }
 
-  @Test(arguments: CacherKind.allCases)
+  @Test(.guarantee(.processesShareADirectory), arguments: CacherKind.allCases)
   private func `R17: two of one id in one directory, created again, have what was flushed last`(
     kind: CacherKind
   ) async throws {
@@ -76,7 +76,11 @@ struct `Multiplexers with files` {
     return keys
   }
 
-  @Test(arguments: CacherKind.allCases, Clearing.allCases)
+  @Test(
+    .guarantee(.clearedKeysAreNotWrittenBack),
+    arguments: CacherKind.allCases,
+    Clearing.allCases
+  )
   private func `R17: what one instance has cleared is not written back by another one`(
     kind: CacherKind,
     clearing: Clearing
@@ -105,7 +109,7 @@ struct `Multiplexers with files` {
     }
   }
 
-  @Test(arguments: CacherKind.allCases)
+  @Test(.guarantee(.clearedKeysAreNotWrittenBack), arguments: CacherKind.allCases)
   private func `R17: a fetch that another instance has cleared meanwhile is not written`(
     kind: CacherKind
   ) async throws {
@@ -132,7 +136,7 @@ struct `Multiplexers with files` {
     #expect(try await storedKeys(kind, id: nil) == [1])
   }
 
-  @Test(arguments: CacherKind.allCases)
+  @Test(.guarantee(.clearedKeysAreNotWrittenBack), arguments: CacherKind.allCases)
   private func `R17: a value that was evicted before another instance cleared it is not written`(
     kind: CacherKind
   ) async throws {
@@ -145,7 +149,7 @@ struct `Multiplexers with files` {
     #expect(try await storedKeys(kind) == [1])
   }
 
-  @Test(arguments: CacherKind.allCases)
+  @Test(.guarantee(.clearedKeysAreNotWrittenBack), arguments: CacherKind.allCases)
   private func `R17: what a map fetches while it clears itself is written`(
     kind: CacherKind
   ) async throws {
@@ -167,7 +171,7 @@ struct `Multiplexers with files` {
     #expect(try await storedKeys(kind) == [1, 2])
   }
 
-  @Test(arguments: CacherKind.allCases)
+  @Test(.guarantee(.clearedKeysAreNotWrittenBack), arguments: CacherKind.allCases)
   private func `R17: after more removals than are remembered, an older value is not written`(
     kind: CacherKind
   ) async throws {
@@ -180,7 +184,7 @@ struct `Multiplexers with files` {
     #expect(try await storedKeys(kind) == [1])
   }
 
-  @Test(arguments: CacherKind.allCases)
+  @Test(.guarantee(.clearedKeysAreNotWrittenBack), arguments: CacherKind.allCases)
   private func `R17: a damaged list of removals costs older values, and nothing else`(
     kind: CacherKind
   ) async throws {
@@ -195,7 +199,7 @@ struct `Multiplexers with files` {
     #expect(try await storedKeys(kind) == [1])
   }
 
-  @Test(arguments: CacherKind.allCases)
+  @Test(.guarantee(.clearedKeysAreNotWrittenBack), arguments: CacherKind.allCases)
   private func `R17: a damaged list of removals is replaced by the next fetch`(
     kind: CacherKind
   ) async throws {
@@ -214,7 +218,7 @@ struct `Multiplexers with files` {
     #expect(try await storedKeys(kind) == [1])
   }
 
-  @Test(arguments: CacherKind.allCases, [false, true])
+  @Test(.guarantee(.clearedKeysAreNotWrittenBack), arguments: CacherKind.allCases, [false, true])
   private func `R17: what is fetched after the directory was removed is written`(
     kind: CacherKind,
     isClearedByOther: Bool
@@ -233,7 +237,7 @@ struct `Multiplexers with files` {
     #expect(try await storedKeys(kind) == [2])
   }
 
-  @Test(arguments: CacherKind.allCases, [false, true])
+  @Test(.guarantee(.clearedKeysAreNotWrittenBack), arguments: CacherKind.allCases, [false, true])
   private func `R17: what was cleared before the directory was removed is not written`(
     kind: CacherKind,
     isBegunAnew: Bool
@@ -273,7 +277,7 @@ struct `Multiplexers with files` {
     for key in 0..<20 { #expect(try await reader.request(key).name == "9") }
   }
 
-  @Test(arguments: CacherKind.allCases)
+  @Test(.guarantee(.hangingCachersAreMisses), arguments: CacherKind.allCases)
   private func `R17: requests are answered while a stopped process keeps the log locked`(
     kind: CacherKind
   ) async throws {
@@ -329,7 +333,7 @@ struct `Multiplexers with files` {
     }
   }
 
-  @Test(arguments: CacherKind.allCases)
+  @Test(.guarantee(.equalKeysShareOneEntry), arguments: CacherKind.allCases)
   private func `R16: equal keys have one entry, however they are spelled`(
     kind: CacherKind
   ) async throws {
@@ -350,7 +354,7 @@ struct `Multiplexers with files` {
     await #expect(throws: Fetched.self) { try await numbers.request(-0.0) }
   }
 
-  @Test(arguments: CacherKind.allCases)
+  @Test(.guarantee(.equalKeysShareOneEntry), arguments: CacherKind.allCases)
   private func `R16: keys that are not equal have an entry each, also with equal descriptions`(
     kind: CacherKind
   ) async throws {
@@ -369,7 +373,7 @@ struct `Multiplexers with files` {
     }
   }
 
-  @Test(arguments: CacherKind.allCases)
+  @Test(.guarantee(.idIsTheNamespace), arguments: CacherKind.allCases)
   private func `R16: maps with different ids have namespaces, which they clear alone`(
     kind: CacherKind
   ) async throws {
@@ -409,7 +413,7 @@ struct `Multiplexers with files` {
     }
   }
 
-  @Test(arguments: CacherKind.allCases)
+  @Test(.guarantee(.idIsTheNamespace), arguments: CacherKind.allCases)
   private func `R16: a map with an id clears keys, too, that begin with a mark`(
     kind: CacherKind
   ) async throws {
@@ -430,7 +434,7 @@ struct `Multiplexers with files` {
     for key in keys { await #expect(throws: Fetched.self) { try await other.request(key) } }
   }
 
-  @Test(arguments: CacherKind.allCases)
+  @Test(.guarantee(.fileNamesAreSafeAndUnique), arguments: CacherKind.allCases)
   private func `R16: hostile keys have a value each, inside the directory`(
     kind: CacherKind
   ) async throws {
@@ -462,7 +466,7 @@ struct `Multiplexers with files` {
     }
   }
 
-  @Test(arguments: CacherKind.allCases)
+  @Test(.guarantee(.evictedValuesAreWrittenFirst), arguments: CacherKind.allCases)
   private func `a bounded map finds evicted values on disk`(
     kind: CacherKind
   ) async throws {

@@ -44,7 +44,7 @@ struct `A folder that vanishes during a write` {
     }
   }
 
-  @Test(arguments: CacherKind.allCases, [nil, 100_000])
+  @Test(.guarantee(.vanishedFoldersAreMadeOrFail), arguments: CacherKind.allCases, [nil, 100_000])
   private func `is made again, at whichever call it vanishes`(
     kind: CacherKind,
     byteLimit: Int?
@@ -60,7 +60,11 @@ struct `A folder that vanishes during a write` {
     Issue.record("The number of calls is unknown")
   }
 
-  @Test(arguments: CacherKind.allCases, ["write", "rename", "fsync", "fsync folder", "open"])
+  @Test(
+    .guarantee(.vanishedFoldersAreMadeOrFail),
+    arguments: CacherKind.allCases,
+    ["write", "rename", "fsync", "fsync folder", "open"]
+  )
   private func `again and again is an error`(kind: CacherKind, operation: String) async throws {
     let run = try await store(kind) { _, name in name == operation }
     #expect(run.error != nil || run.areStored || !run.disk.hasVanished)

@@ -6,7 +6,7 @@ import Testing
 struct `A gate` {
   let gate = Gate()
 
-  @Test func `suspends tasks until it is opened`() async throws {
+  @Test(.guarantee(.gatesSuspendTasks)) func `suspends tasks until it is opened`() async throws {
     let passed = Notes<Int>()
     let tasks = (0..<3).map { index in
       Task { [gate] in
@@ -122,7 +122,8 @@ struct `A gate` {
     #expect(gate.waiterCount == 0)
   }
 
-  @Test func `a cancelled waiter throws at once and uses up no admission`() async throws {
+  @Test(.guarantee(.gatesSuspendTasks))
+  func `a cancelled waiter throws at once and uses up no admission`() async throws {
     let doomed = Task { [gate] in try await gate.wait() }
     await gate.arrivals(1)
     let other = Task { [gate] in try await gate.wait() }
@@ -153,7 +154,8 @@ struct `A gate` {
     try await gate.wait()
   }
 
-  @Test func `counts all arrivals, whether the tasks still wait or not`() async throws {
+  @Test(.guarantee(.gatesSuspendTasks))
+  func `counts all arrivals, whether the tasks still wait or not`() async throws {
     #expect(gate.arrivalCount == 0)
     await gate.arrivals(0)
     let task = Task { [gate] in try await gate.wait() }

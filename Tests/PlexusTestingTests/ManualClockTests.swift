@@ -7,7 +7,7 @@ import Testing
 struct `A manual clock` {
   let clock = ManualClock()
 
-  @Test func `stands still until it is advanced`() {
+  @Test(.guarantee(.manualClocksStandStill)) func `stands still until it is advanced`() {
     let start = clock.now
     #expect(clock.now == start)
     clock.advance(by: .seconds(2))
@@ -56,7 +56,9 @@ struct `A manual clock` {
     try await sleeper.value
   }
 
-  @Test func `the due sleepers are gone when advance returns`() async throws {
+  @Test(.guarantee(.manualClocksStandStill)) func `the due sleepers are gone when advance returns`()
+    async throws
+  {
     let sleepers = (1...10).map { seconds in
       Task { [clock] in try await clock.sleep(for: .seconds(seconds)) }
     }
@@ -90,7 +92,8 @@ struct `A manual clock` {
     #expect(clock.sleeperCount == 0)
   }
 
-  @Test func `wakes in order of deadline, and in order of arrival at the same one`() async throws {
+  @Test(.guarantee(.manualClocksStandStill))
+  func `wakes in order of deadline, and in order of arrival at the same one`() async throws {
     // The executor runs jobs in the order in which they are resumed.
     let executor = InOrder()
     let names = Notes<String>()
@@ -178,7 +181,8 @@ struct `A manual clock` {
     }
   }
 
-  @Test func `sleepers returns once so many sleep, and not before`() async throws {
+  @Test(.guarantee(.sleepersWaitsForSleepers))
+  func `sleepers returns once so many sleep, and not before`() async throws {
     let (clock, gate) = (clock, Gate())
     let watcher = Task {
       gate.open()
@@ -192,7 +196,8 @@ struct `A manual clock` {
     for sleeper in sleepers { try await sleeper.value }
   }
 
-  @Test func `sleepers returns at once if as many or more sleep`() async throws {
+  @Test(.guarantee(.sleepersWaitsForSleepers))
+  func `sleepers returns at once if as many or more sleep`() async throws {
     await clock.sleepers(0)
     let sleepers = (0..<3).map { _ in Task { [clock] in try await clock.sleep(for: .seconds(1)) } }
     await clock.sleepers(3)

@@ -13,7 +13,8 @@ struct `A recorder` {
     (stream, source) = AsyncStream.makeStream()
   }
 
-  @Test func `collects the elements of the sequence, in order`() async {
+  @Test(.guarantee(.recordersCollectInOrder))
+  func `collects the elements of the sequence, in order`() async {
     let recorder = Recorder(stream)
     for number in 1...3 { source.yield(number) }
     #expect(await recorder.first(3) == [1, 2, 3])
@@ -27,7 +28,8 @@ struct `A recorder` {
     #expect(await Recorder(stream).finished() == [1])
   }
 
-  @Test func `returns the requested number of elements if there are more`() async {
+  @Test(.guarantee(.recordersCollectInOrder))
+  func `returns the requested number of elements if there are more`() async {
     let recorder = Recorder(stream)
     #expect(await recorder.first(0) == [])
     for number in 1...5 { source.yield(number) }
@@ -46,7 +48,8 @@ struct `A recorder` {
     #expect(await more.value == [1, 2, 3])
   }
 
-  @Test func `returns fewer elements if the sequence ends early`() async {
+  @Test(.guarantee(.recordersCollectInOrder))
+  func `returns fewer elements if the sequence ends early`() async {
     let recorder = Recorder(stream)
     let waiting = Task { await recorder.first(3) }
     source.yield(1)
@@ -97,7 +100,8 @@ struct `A recorder` {
     #expect(recorder.isFinished)
   }
 
-  @Test func `nothing is recorded after cancel, even if the sequence ignores cancellation`() async {
+  @Test(.guarantee(.recordersCollectInOrder))
+  func `nothing is recorded after cancel, even if the sequence ignores cancellation`() async {
     let deaf = Deaf()
     let recorder = Recorder(deaf)
     deaf.gate.admit()

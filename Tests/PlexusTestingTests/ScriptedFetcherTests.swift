@@ -6,8 +6,8 @@ import Testing
 struct `A scripted fetcher` {
   private struct Offline: Error {}
 
-  @Test func `returns the results of its script in order, then repeats the last one`() async throws
-  {
+  @Test(.guarantee(.scriptsRepeatTheirLastResult))
+  func `returns the results of its script in order, then repeats the last one`() async throws {
     let fetcher = ScriptedFetcher<Int>([.success(1), .failure(Offline()), .success(3)])
     #expect(try await fetcher.fetch() == 1)
     await #expect(throws: Offline.self) { try await fetcher.fetch() }
@@ -24,7 +24,9 @@ struct `A scripted fetcher` {
     #expect(fetcher.count == 3)
   }
 
-  @Test func `counts fetches when they begin`() async throws {
+  @Test(.guarantee(.scriptsRepeatTheirLastResult)) func `counts fetches when they begin`()
+    async throws
+  {
     let gate = Gate()
     let fetcher = ScriptedFetcher<Int>([.success(1)], gate: gate)
     #expect(fetcher.count == 0)

@@ -88,7 +88,8 @@ struct `The way of a command through a cluster` {
     }
   }
 
-  @Test func `a command that a server sends elsewhere is sent there, and so are later ones`()
+  @Test(.guarantee(.redirectedCommandsAreSentOnce))
+  func `a command that a server sends elsewhere is sent there, and so are later ones`()
     async throws
   {
     let servers = Answers { answers, server, _ in
@@ -103,7 +104,8 @@ struct `The way of a command through a cluster` {
     await trial.close()
   }
 
-  @Test func `only the command goes to a server that is to get the slot`() async throws {
+  @Test(.guarantee(.redirectedCommandsAreSentOnce))
+  func `only the command goes to a server that is to get the slot`() async throws {
     let servers = Answers { answers, server, _ in
       server == 0 ? answers.ask(1) : "+done\r\n"
     }
@@ -116,7 +118,7 @@ struct `The way of a command through a cluster` {
     await trial.close()
   }
 
-  @Test(arguments: [false, true])
+  @Test(.guarantee(.redirectedCommandsAreSentOnce), arguments: [false, true])
   func `of several commands only those are sent again that were not executed`(
     repeatsAll: Bool
   ) async throws {
@@ -134,7 +136,8 @@ struct `The way of a command through a cluster` {
     await trial.close()
   }
 
-  @Test func `a command that cannot be executed at present is sent again`() async throws {
+  @Test(.guarantee(.redirectedCommandsAreSentOnce))
+  func `a command that cannot be executed at present is sent again`() async throws {
     let count = Guarded(0)
     let servers = Answers { _, _, _ in
       let number = count.withLock { count in
@@ -150,7 +153,7 @@ struct `The way of a command through a cluster` {
     await trial.close()
   }
 
-  @Test(arguments: ["MOVED", "ASK"])
+  @Test(.guarantee(.clusterServersAreNotTrusted), arguments: ["MOVED", "ASK"])
   func `servers that send a command to each other are given up`(code: String) async throws {
     let servers = Answers { answers, server, command in
       guard command.words[0] != "ASKING" else { return command.usual }
@@ -165,7 +168,8 @@ struct `The way of a command through a cluster` {
     await trial.close()
   }
 
-  @Test func `a command that is never executed fails within the time of a command`() async throws {
+  @Test(.guarantee(.redirectedCommandsAreSentOnce))
+  func `a command that is never executed fails within the time of a command`() async throws {
     let servers = Answers { _, _, _ in "-CLUSTERDOWN Hash slot not served\r\n" }
     let trial = try Trial(servers, timeout: .milliseconds(300))
     let error = await #expect(throws: RedisError.self) {
@@ -175,7 +179,8 @@ struct `The way of a command through a cluster` {
     await trial.close()
   }
 
-  @Test func `a master that is cut off from the others is left for the one that has replaced it`()
+  @Test(.guarantee(.redirectedCommandsAreSentOnce))
+  func `a master that is cut off from the others is left for the one that has replaced it`()
     async throws
   {
     let servers = Answers { answers, server, _ in
@@ -189,7 +194,8 @@ struct `The way of a command through a cluster` {
     await trial.close()
   }
 
-  @Test func `another error is that of the command, and is not sent again`() async throws {
+  @Test(.guarantee(.redirectedCommandsAreSentOnce))
+  func `another error is that of the command, and is not sent again`() async throws {
     let servers = Answers { _, _, _ in "-ERR wrong\r\n" }
     let trial = try Trial(servers)
     let error = await #expect(throws: RedisError.self) {
@@ -200,7 +206,8 @@ struct `The way of a command through a cluster` {
     await trial.close()
   }
 
-  @Test func `a cancelled call ends at once, also while it waits to be sent again`() async throws {
+  @Test(.guarantee(.redirectedCommandsAreSentOnce))
+  func `a cancelled call ends at once, also while it waits to be sent again`() async throws {
     let servers = Answers { _, _, _ in "-TRYAGAIN x\r\n" }
     let trial = try Trial(servers)
     let task = Task { try await trial.route.send(RedisCommand("GET", ["a"])) }

@@ -1,3 +1,4 @@
+import TestSupport
 import Testing
 
 @testable import PlexusRedis
@@ -44,11 +45,14 @@ struct `Slots of a cluster` {
     #expect(redirection.isOnce == isOnce)
   }
 
-  @Test(arguments: [
-    "MOVED", "MOVED 1", "MOVED 16384 a:1", "MOVED -1 a:1", "MOVED 1 a", "MOVED 1 a:0",
-    "MOVED 1 a:65536", "MOVED x a:1", "MOVED 1 a:1 b", "TRYAGAIN 1 a:1", "ERR x",
-    "MOVED 1 \u{7F}:1", "MOVED 1 \(String(repeating: "a", count: 256)):1",
-  ])
+  @Test(
+    .guarantee(.clusterServersAreNotTrusted),
+    arguments: [
+      "MOVED", "MOVED 1", "MOVED 16384 a:1", "MOVED -1 a:1", "MOVED 1 a", "MOVED 1 a:0",
+      "MOVED 1 a:65536", "MOVED x a:1", "MOVED 1 a:1 b", "TRYAGAIN 1 a:1", "ERR x",
+      "MOVED 1 \u{7F}:1", "MOVED 1 \(String(repeating: "a", count: 256)):1",
+    ]
+  )
   func `a redirection that names none is not followed`(text: String) {
     #expect(Redirection(RedisError(text.utf8)) == nil)
   }
@@ -83,7 +87,9 @@ struct `Slots of a cluster` {
     #expect(Set(first[0..<4]).count == 1 && Set(first[4..<8]).count == 1)
   }
 
-  @Test func `a reply that is no map changes nothing`() throws {
+  @Test(.guarantee(.clusterServersAreNotTrusted)) func `a reply that is no map changes nothing`()
+    throws
+  {
     var slots = try SlotsState([seed])
     _ = try slots.learn(.array([range(0, 16_383, server("a", 1))]), from: seed)
     var ranges: [RESPValue] = [.integer(1), range(0, 1), range(0, 1, .array([.string([])]))]
@@ -99,7 +105,9 @@ struct `Slots of a cluster` {
     }
   }
 
-  @Test func `a cluster has at most 1,024 servers`() throws {
+  @Test(.guarantee(.clusterServersAreNotTrusted)) func `a cluster has at most 1,024 servers`()
+    throws
+  {
     var slots = try SlotsState([seed])
     for port in 1...1_024 { _ = try slots.move(port, to: .tcp(host: "a", port: UInt16(port))) }
     #expect(throws: RedisConnectionError.self) {
@@ -116,6 +124,7 @@ struct `Slots of a cluster` {
   }
 
   @Test(
+    .guarantee(.clusterErrorsSayWhatToDo),
     arguments: [
       [], [.unix(path: "/run/redis")], [.cluster([.tcp(host: "a", port: 1)])],
       [.tcp(host: "a", port: 1), .sentinel(name: "main", [.tcp(host: "a", port: 1)])],

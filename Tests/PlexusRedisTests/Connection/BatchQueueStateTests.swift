@@ -13,7 +13,8 @@ import Testing
     return queue
   }
 
-  @Test func `has at most two batches in flight`() {
+  @Test(.guarantee(.simultaneousReadsAreAnsweredTogether))
+  func `has at most two batches in flight`() {
     var queue = Queue()
     var begins = (0..<3).map { _ in queue.begin() }
     #expect(begins == [true, true, false])
@@ -29,7 +30,8 @@ import Testing
     #expect(begins == [true, true, false])
   }
 
-  @Test func `makes batches of bounded size, in order, and sends a full one at once`() {
+  @Test(.guarantee(.simultaneousReadsAreAnsweredTogether))
+  func `makes batches of bounded size, in order, and sends a full one at once`() {
     var queue = queue(waiting: 0..<63)
     #expect(queue.wait(63) == Array(0..<64))
     let full = (64..<200).map { queue.wait($0) }.filter { !$0.isEmpty }
@@ -45,7 +47,8 @@ import Testing
     #expect(queue.next() == [3])
   }
 
-  @Test func `drops items, and ends a batch before an item`() {
+  @Test(.guarantee(.simultaneousReadsAreAnsweredTogether))
+  func `drops items, and ends a batch before an item`() {
     var queue = queue(waiting: 0..<10)
     let first = queue.next { $0 == 5 ? .ends : $0 % 2 == 0 ? .drops : .takes }
     #expect(first == [1, 3])
@@ -53,14 +56,15 @@ import Testing
     #expect(queue.next() == [])
   }
 
-  @Test func `begins no batch if all items are dropped`() {
+  @Test(.guarantee(.simultaneousReadsAreAnsweredTogether))
+  func `begins no batch if all items are dropped`() {
     var queue = queue(waiting: 0..<50)
     #expect(queue.next { _ in .drops } == [])
     #expect(queue.begin() == true)
     #expect(queue.begin() == false)
   }
 
-  @Test func `removes all items that wait`() {
+  @Test(.guarantee(.simultaneousReadsAreAnsweredTogether)) func `removes all items that wait`() {
     var queue = queue(waiting: 0..<3)
     #expect(queue.removeAll() == [0, 1, 2])
     #expect(queue.next() == [])

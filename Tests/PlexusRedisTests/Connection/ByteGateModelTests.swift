@@ -5,7 +5,8 @@ import Testing
 @testable import PlexusRedis
 
 @Suite(.fewAtOnce) struct `Large values` {
-  @Test func `are refused at once if too many of them wait, and one waits however large it is`()
+  @Test(.guarantee(.slowValuesKeepNoOthersWaiting))
+  func `are refused at once if too many of them wait, and one waits however large it is`()
     async throws
   {
     let gate = ByteGate(capacity: 1, waitingLimit: 10)

@@ -49,7 +49,8 @@ import Testing
     }
   }
 
-  @Test func `ends with the time limit of the connection, and is not begun twice`() async throws {
+  @Test(.guarantee(.nameLookupsAreBounded))
+  func `ends with the time limit of the connection, and is not begun twice`() async throws {
     let resolver = Resolver()
     let connection = try connect(resolver.settings { $0.connectTimeout = .milliseconds(20) })
     let reasons = await failures.first(3).map(\.description)
@@ -61,7 +62,9 @@ import Testing
     resolver.proceed()
   }
 
-  @Test func `keeps no command waiting beyond its time`() async throws {
+  @Test(.guarantee(.nameLookupsAreBounded)) func `keeps no command waiting beyond its time`()
+    async throws
+  {
     let resolver = Resolver()
     let connection = try connect(resolver.settings { $0.commandTimeout = .milliseconds(20) })
     await #expect(throws: RedisConnectionError.timedOut(command: "PING", after: .milliseconds(20)))
@@ -72,7 +75,7 @@ import Testing
     resolver.proceed()
   }
 
-  @Test func `ends with its connection`() async throws {
+  @Test(.guarantee(.nameLookupsAreBounded)) func `ends with its connection`() async throws {
     let resolver = Resolver()
     let connection = try connect(resolver.settings())
     await resolver.calls.first(1)
@@ -81,7 +84,8 @@ import Testing
     resolver.proceed()
   }
 
-  @Test func `is used by the attempt after the one that has begun it`() async throws {
+  @Test(.guarantee(.nameLookupsAreBounded))
+  func `is used by the attempt after the one that has begun it`() async throws {
     let server = try ScriptedServer(sending: Array(AnsweringServer.hello.utf8), hangsUp: false)
     let resolver = Resolver(port: server.port)
     let connection = try connect(resolver.settings { $0.connectTimeout = .milliseconds(500) })
@@ -92,7 +96,8 @@ import Testing
     await connection.close()
   }
 
-  @Test func `serves the next attempt if it came too late, and no later one`() throws {
+  @Test(.guarantee(.lateAddressesServeTheNextAttempt))
+  func `serves the next attempt if it came too late, and no later one`() throws {
     let calls = Log<String>()
     let lookup = NameLookup(try WakePipe()) { host, port in
       calls.append(host)
@@ -115,7 +120,8 @@ import Testing
     #expect(calls.count == 4)
   }
 
-  @Test func `that leaves no time to connect is used by the next attempt`() throws {
+  @Test(.guarantee(.lateAddressesServeTheNextAttempt))
+  func `that leaves no time to connect is used by the next attempt`() throws {
     let calls = Log<String>()
     let lookup = NameLookup(try WakePipe()) { host, _ in
       calls.append(host)
@@ -149,7 +155,9 @@ import Testing
     #expect(calls.count == 2)
   }
 
-  @Test func `is not needed for a numeric address`() async throws {
+  @Test(.guarantee(.nameLookupsAreBounded)) func `is not needed for a numeric address`()
+    async throws
+  {
     let resolver = Resolver()
     for host in ["127.0.0.1", "::1"] {
       var settings = RedisConnection.Settings(.tcp(host: host, port: 1))

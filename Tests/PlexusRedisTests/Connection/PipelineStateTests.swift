@@ -56,7 +56,8 @@ import Testing
     #expect(add("d").turn != nil)
   }
 
-  @Test mutating func `D13: are late only while the server is silent`() {
+  @Test(.guarantee(.engineFailsNoRequest))
+  mutating func `D13: are late only while the server is silent`() {
     #expect(connect() == nil)
     _ = add("a", deadline: 100)
     #expect(!pipeline.isOverdue(at: 99, silence: 1_000, limit: 50))
@@ -66,7 +67,8 @@ import Testing
     #expect(!pipeline.isOverdue(at: 1_000, silence: 1_000, limit: 50))
   }
 
-  @Test mutating func `of one caller are written together`() throws {
+  @Test(.guarantee(.largeOperationsAreSentInParts))
+  mutating func `of one caller are written together`() throws {
     #expect(connect() == nil)
     let turn = try #require(add("a").turn)
     for name in ["b", "c"] { #expect(add(name).isQueued) }

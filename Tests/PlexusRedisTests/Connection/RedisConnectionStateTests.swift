@@ -75,7 +75,8 @@ struct `A connection to Redis` {
     }
   }
 
-  @Test func `commands that are sent together wait for none of their replies`() async throws {
+  @Test(.guarantee(.largeOperationsAreSentInParts))
+  func `commands that are sent together wait for none of their replies`() async throws {
     let server = try RedisServer()
     let connection = try connect(to: server.address)
     await connections(1)
@@ -279,7 +280,8 @@ struct `A connection to Redis` {
     await connections(2)
   }
 
-  @Test func `D13: only the first command waits for a server that stands still`() async throws {
+  @Test(.guarantee(.engineFailsNoRequest))
+  func `D13: only the first command waits for a server that stands still`() async throws {
     let server = try RedisServer()
     let connection = try connect(to: server.address) {
       $0.commandTimeout = .milliseconds(50)
@@ -423,7 +425,8 @@ struct `A connection to Redis` {
     }
   }
 
-  @Test func `a reply that answers no command ends the connection`() async throws {
+  @Test(.guarantee(.wrongRepliesEndTheConnection))
+  func `a reply that answers no command ends the connection`() async throws {
     let server = try AnsweringServer { command in
       guard command.words[0] == "ECHO" else { return command.usual }
       return "+\(command.words[1])\r\n" + (command.connection == 1 ? "+too much\r\n" : "")
@@ -439,12 +442,15 @@ struct `A connection to Redis` {
     #expect(try await connection.send(RedisCommand("ECHO", ["b"])).text == "b")
   }
 
-  @Test(arguments: [
-    ("HELLO", "+OK"), ("HELLO", "_"), ("HELLO", "*0"), ("HELLO", ":3"), ("HELLO", "%0"),
-    ("HELLO", "%1\r\n$5\r\nproto\r\n:2"), ("HELLO", "%1\r\n$5\r\nproto\r\n:3\r\n+OK"),
-    ("SELECT", "_"), ("SELECT", ":1"), ("SELECT", "+OK\r\n+OK"), ("CLIENT", "+QUEUED"),
-    ("CLIENT", "*0"), ("CLIENT", "+OK\r\n:1"),
-  ])
+  @Test(
+    .guarantee(.wrongRepliesEndTheConnection),
+    arguments: [
+      ("HELLO", "+OK"), ("HELLO", "_"), ("HELLO", "*0"), ("HELLO", ":3"), ("HELLO", "%0"),
+      ("HELLO", "%1\r\n$5\r\nproto\r\n:2"), ("HELLO", "%1\r\n$5\r\nproto\r\n:3\r\n+OK"),
+      ("SELECT", "_"), ("SELECT", ":1"), ("SELECT", "+OK\r\n+OK"), ("CLIENT", "+QUEUED"),
+      ("CLIENT", "*0"), ("CLIENT", "+OK\r\n:1"),
+    ]
+  )
   func `is made only if its introduction is answered as it should be`(
     command: String,
     reply: String
@@ -464,7 +470,8 @@ struct `A connection to Redis` {
     await connection.close()
   }
 
-  @Test func `a server that answers only the introduction is asked less and less often`()
+  @Test(.guarantee(.wrongRepliesEndTheConnection))
+  func `a server that answers only the introduction is asked less and less often`()
     async throws
   {
     let server = try AnsweringServer { command in

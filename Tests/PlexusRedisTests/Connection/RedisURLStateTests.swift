@@ -1,3 +1,4 @@
+import TestSupport
 import Testing
 
 @testable import PlexusRedis
@@ -29,19 +30,22 @@ import Testing
     #expect(colons.password == "a:b")
   }
 
-  @Test(arguments: [
-    "", "secret", "secret://secret@host", "redis:secret@host", "redis://:secret", "redis://",
-    "redis://:secret@", "redis://:secret@:6379", "redis://:secret@host:0",
-    "redis://:secret@host:65536", "redis://:secret@host:", "redis://:secret@host:x",
-    "redis://:secret@host:+1", "redis://:secret@host/x", "redis://:secret@host/-1",
-    "redis://:secret@host/1/2", "redis://:secret@host/1?db=2", "redis://:secret@host?x=secret",
-    "redis://:secret%@host", "redis://:secret%4@host", "redis://:secret%zz@host",
-    "redis://:secret%ff@host", "redis://:secret%00@host", "redis://:secret@ho st",
-    "redis://:secret@[::1", "redis://:secret@[::1]x", "redis://:secret@::1",
-    "redis://:sec#ret@host",
-    "redis://:sec/ret@host", "unix://:secret@host/path", "unix://:secret@", "unix:///",
-    "redis://:secret@h%6", "redis://:secret@%20",
-  ])
+  @Test(
+    .guarantee(.descriptionsShowNoPassword),
+    arguments: [
+      "", "secret", "secret://secret@host", "redis:secret@host", "redis://:secret", "redis://",
+      "redis://:secret@", "redis://:secret@:6379", "redis://:secret@host:0",
+      "redis://:secret@host:65536", "redis://:secret@host:", "redis://:secret@host:x",
+      "redis://:secret@host:+1", "redis://:secret@host/x", "redis://:secret@host/-1",
+      "redis://:secret@host/1/2", "redis://:secret@host/1?db=2", "redis://:secret@host?x=secret",
+      "redis://:secret%@host", "redis://:secret%4@host", "redis://:secret%zz@host",
+      "redis://:secret%ff@host", "redis://:secret%00@host", "redis://:secret@ho st",
+      "redis://:secret@[::1", "redis://:secret@[::1]x", "redis://:secret@::1",
+      "redis://:sec#ret@host",
+      "redis://:sec/ret@host", "unix://:secret@host/path", "unix://:secret@", "unix:///",
+      "redis://:secret@h%6", "redis://:secret@%20",
+    ]
+  )
   func `that is wrong is refused, and never shown`(url: String) {
     let error = #expect(throws: RedisConnectionError.self) { try RedisURL(url) }
     let text = error.map { RedisEngineError($0).description } ?? ""
@@ -49,7 +53,8 @@ import Testing
     #expect(!text.contains("secret") && !text.contains("sec"))
   }
 
-  @Test func `no description of credentials, options or addresses shows a password`() throws {
+  @Test(.guarantee(.descriptionsShowNoPassword))
+  func `no description of credentials, options or addresses shows a password`() throws {
     let credentials = RedisCredentials(user: "cache", password: "secret")
     let options = RedisOptions(credentials: { credentials }, sentinelCredentials: { credentials })
     var dumped = ""

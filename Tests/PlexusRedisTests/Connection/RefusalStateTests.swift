@@ -1,3 +1,4 @@
+import TestSupport
 import Testing
 
 @testable import PlexusRedis
@@ -48,7 +49,8 @@ import Testing
     #expect(TierScripts.beat.purpose == "heartbeats")
   }
 
-  @Test func `a password is hidden in the error of a server`() {
+  @Test(.guarantee(.descriptionsShowNoPassword))
+  func `a password is hidden in the error of a server`() {
     var introduction = IntroductionState(
       to: .master,
       at: .unix(path: "/a"),
@@ -60,7 +62,8 @@ import Testing
     #expect("\(error.map { "\($0)" } ?? "secret")".contains("secret") == false)
   }
 
-  @Test func `a kind of command that is rare is not refused any longer once it has succeeded`() {
+  @Test(.guarantee(.refusalsEndWithASuccess))
+  func `a kind of command that is rare is not refused any longer once it has succeeded`() {
     var state = RefusalState()
     state.refuse("publishing", error, at: 0)
     state.succeed("publishing", at: 1_000_000_000)

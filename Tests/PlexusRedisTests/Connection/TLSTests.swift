@@ -32,7 +32,7 @@ struct `Encrypted connections` {
     return refusal
   }
 
-  @Test(arguments: ["localhost", "127.0.0.1"])
+  @Test(.guarantee(.tlsIsNeverUnencrypted), arguments: ["localhost", "127.0.0.1"])
   func `carry values, small and large`(host: String) async throws {
     let server = try TLSServer()
     let engine = try engine(.tls(host: host, port: server.port, ca: server.authority))
@@ -54,7 +54,7 @@ struct `Encrypted connections` {
     try await engine.close()
   }
 
-  @Test func `come back after the server`() async throws {
+  @Test(.guarantee(.tlsIsNeverUnencrypted)) func `come back after the server`() async throws {
     let server = try TLSServer()
     let engine = try engine(.tls(host: "localhost", port: server.port, ca: server.authority))
     await engine.becomesConnected()
@@ -66,9 +66,12 @@ struct `Encrypted connections` {
     try await engine.close()
   }
 
-  @Test(arguments: [
-    (TLSServer.Certificate.otherHost, "ostname"), (.expired, "expired"), (.selfSigned, "self"),
-  ])
+  @Test(
+    .guarantee(.tlsIsNeverUnencrypted),
+    arguments: [
+      (TLSServer.Certificate.otherHost, "ostname"), (.expired, "expired"), (.selfSigned, "self"),
+    ]
+  )
   func `refuse a certificate that is not valid`(
     certificate: TLSServer.Certificate,
     reason: String
@@ -80,7 +83,9 @@ struct `Encrypted connections` {
     #expect(refusal.contains("certificate") && refusal.contains(reason), "\(refusal)")
   }
 
-  @Test func `refuse a certificate of another authority`() async throws {
+  @Test(.guarantee(.tlsIsNeverUnencrypted)) func `refuse a certificate of another authority`()
+    async throws
+  {
     let (server, other) = (try TLSServer(), try TLSServer())
     for ca in [nil, other.authority] {
       let refusal = try await refusal(of: .tls(host: "localhost", port: server.port, ca: ca))
@@ -90,7 +95,8 @@ struct `Encrypted connections` {
     #expect(missing.contains("/none.pem"), "\(missing)")
   }
 
-  @Test func `refuse a server without encryption`() async throws {
+  @Test(.guarantee(.tlsIsNeverUnencrypted)) func `refuse a server without encryption`() async throws
+  {
     let server = try ScriptedServer(sending: Array("-ERR unknown command\r\n".utf8))
     let refusal = try await refusal(of: .tls(host: "127.0.0.1", port: server.port, ca: nil))
     #expect(refusal.contains("the TLS handshake failed: wrong version number"), "\(refusal)")
@@ -99,14 +105,14 @@ struct `Encrypted connections` {
   /// The first bytes of a handshake message, which never becomes complete.
   private static let beginning: [UInt8] = [22, 3, 3, 0, 122, 2, 0, 0, 118, 3, 3]
 
-  @Test(arguments: [[], beginning])
+  @Test(.guarantee(.encryptionAttemptsEndInTime), arguments: [[], beginning])
   func `fail if the server hangs up in the handshake`(bytes: [UInt8]) async throws {
     let server = try ScriptedServer(sending: bytes)
     let refusal = try await refusal(of: .tls(host: "127.0.0.1", port: server.port, ca: nil))
     #expect(refusal.contains("the TLS handshake failed: the server closed it"), "\(refusal)")
   }
 
-  @Test(arguments: [[], beginning])
+  @Test(.guarantee(.encryptionAttemptsEndInTime), arguments: [[], beginning])
   func `fail if the server stays silent in the handshake`(bytes: [UInt8]) async throws {
     let server = try ScriptedServer(sending: bytes, hangsUp: false)
     let refusal = try await refusal(of: .tls(host: "127.0.0.1", port: server.port, ca: nil))
@@ -194,7 +200,7 @@ struct `Encrypted connections` {
     }
   }
 
-  @Test func `refuse an old version of TLS`() async throws {
+  @Test(.guarantee(.tlsIsNeverUnencrypted)) func `refuse an old version of TLS`() async throws {
     let old = try TLSServer(.valid, ["--tls-protocols", "TLSv1.1"])
     let refusal = try await refusal(
       of: .tls(host: "localhost", port: old.port, ca: old.authority)
@@ -204,7 +210,9 @@ struct `Encrypted connections` {
 }
 #else
 @Suite struct `Connections without the trait TLS` {
-  @Test func `fail with a sentence that names the trait`() throws {
+  @Test(.guarantee(.tlsIsNeverUnencrypted)) func `fail with a sentence that names the trait`()
+    throws
+  {
     let address = RedisAddress.tls(host: "localhost", port: 6379, ca: nil)
     let error = #expect(throws: (any Error).self) { try RedisEngine(address) }
     #expect("\(error.map { "\($0)" } ?? "")".contains("enable the trait TLS"))

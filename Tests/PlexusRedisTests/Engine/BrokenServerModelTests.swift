@@ -123,7 +123,7 @@ struct `A server that breaks its protocol` {
     "!2000000\r\n" + String(repeating: "x", count: 2_000_000),
   ]
 
-  @Test(arguments: Purpose.allCases)
+  @Test(.guarantee(.engineFailsNoRequest), arguments: Purpose.allCases)
   func `D13: no request fails because of a reply, whatever it is`(purpose: Purpose) async throws {
     let offset = Purpose.allCases.firstIndex(of: purpose) ?? 0
     for reply in Effort.some(of: Self.replies, offset: offset) {
@@ -142,7 +142,8 @@ struct `A server that breaks its protocol` {
     }
   }
 
-  @Test func `no key gets the value of another one if the replies are shifted`()
+  @Test(.guarantee(.shiftedRepliesMixUpNoKeys))
+  func `no key gets the value of another one if the replies are shifted`()
     async throws
   {
     let shifted = Guarded("*2\r\n$3\r\n1-a\r\n:1\r\n")
@@ -178,7 +179,10 @@ struct `A server that breaks its protocol` {
     try? await engine.close()
   }
 
-  @Test(arguments: ["9223372036854775807", "9007199254740993"])
+  @Test(
+    .guarantee(.impossibleNumbersAreNotUsed),
+    arguments: ["9223372036854775807", "9007199254740993"]
+  )
   func `a number that no server gives is refused, and not sent to another server`(
     number: String
   ) async throws {
@@ -211,7 +215,7 @@ struct `A server that breaks its protocol` {
     try? await engine.close()
   }
 
-  @Test
+  @Test(.guarantee(.impossibleNumbersAreNotUsed))
   func `a heartbeat whose answer differs each time is repeated with pauses, and renews leases`()
     async throws
   {
@@ -241,7 +245,7 @@ struct `A server that breaks its protocol` {
     try await engine.close()
   }
 
-  @Test(arguments: [Int64.max, 0, .min])
+  @Test(.guarantee(.engineFailsNoRequest), arguments: [Int64.max, 0, .min])
   func `a lease of any length can be waited for`(rest: Int64) async throws {
     let looks = Guarded(0)
     let server = try makeServer { purpose, _ in
@@ -262,7 +266,8 @@ struct `A server that breaks its protocol` {
     try await engine.close()
   }
 
-  @Test func `announcements of any kind are survived, between the parts of a reply, too`()
+  @Test(.guarantee(.engineFailsNoRequest))
+  func `announcements of any kind are survived, between the parts of a reply, too`()
     async throws
   {
     let thousands = (0..<5_000).map { "+{values}:2:e:1:\($0)\r\n" }.joined()
@@ -287,7 +292,8 @@ struct `A server that breaks its protocol` {
     }
   }
 
-  @Test func `an engine is closed without waiting for one cache after the other`() async throws {
+  @Test(.guarantee(.closingWaitsForNoSingleCache))
+  func `an engine is closed without waiting for one cache after the other`() async throws {
     let isStopped = Guarded(false)
     let server = try AnsweringServer { command in
       // A heartbeat or a script without an answer would keep later commands from being sent.

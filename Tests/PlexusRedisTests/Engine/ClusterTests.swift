@@ -137,7 +137,8 @@ struct `Caches over a cluster` {
     try await close([first, second])
   }
 
-  @Test func `a process has one connection to each master that its caches use`() async throws {
+  @Test(.guarantee(.clustersHaveOneConnectionPerMaster))
+  func `a process has one connection to each master that its caches use`() async throws {
     let cluster = try await RedisCluster()
     let origin = Guarded("1")
     let (first, second) = (
@@ -156,7 +157,8 @@ struct `Caches over a cluster` {
     }
   }
 
-  @Test func `an engine that is released without being closed leaves no connection`() async throws {
+  @Test(.guarantee(.clustersHaveOneConnectionPerMaster))
+  func `an engine that is released without being closed leaves no connection`() async throws {
     let cluster = try await RedisCluster()
     var node: Node? = try await Node(cluster.address, Guarded("1"))
     #expect(try await node?.request("k") == "1")
@@ -169,7 +171,8 @@ struct `Caches over a cluster` {
     }
   }
 
-  @Test func `a slot that has moved is followed, and later clears reach all copies`()
+  @Test(.guarantee(.movedSlotsAreFollowed))
+  func `a slot that has moved is followed, and later clears reach all copies`()
     async throws
   {
     let cluster = try await RedisCluster()
@@ -194,7 +197,8 @@ struct `Caches over a cluster` {
     try await close(nodes)
   }
 
-  @Test func `a process whose copies were idle during a move serves nothing older than a clear`()
+  @Test(.guarantee(.movedSlotsAreFollowed))
+  func `a process whose copies were idle during a move serves nothing older than a clear`()
     async throws
   {
     let cluster = try await RedisCluster()
@@ -214,7 +218,7 @@ struct `Caches over a cluster` {
     try await close([idle, other])
   }
 
-  @Test(arguments: [false, true])
+  @Test(.guarantee(.movedSlotsAreFollowed), arguments: [false, true])
   func `a slot that stands half moved serves nothing older than a clear, and heals`(
     isCanceled: Bool
   ) async throws {
@@ -255,7 +259,8 @@ struct `Caches over a cluster` {
     try await close(nodes)
   }
 
-  @Test func `a slot that moves back and forth under load serves nothing older than a clear`()
+  @Test(.guarantee(.movedSlotsAreFollowed))
+  func `a slot that moves back and forth under load serves nothing older than a clear`()
     async throws
   {
     let cluster = try await RedisCluster()
@@ -319,7 +324,8 @@ struct `Caches over a cluster` {
     try await close(nodes)
   }
 
-  @Test func `a master that is added serves the slots that it gets`() async throws {
+  @Test(.guarantee(.movedSlotsAreFollowed))
+  func `a master that is added serves the slots that it gets`() async throws {
     let cluster = try await RedisCluster()
     let origin = Guarded("1")
     let nodes = [
@@ -343,7 +349,7 @@ struct `Caches over a cluster` {
     case promotion, crash
   }
 
-  @Test(arguments: Change.allCases)
+  @Test(.guarantee(.movedSlotsAreFollowed), arguments: Change.allCases)
   private func `a new master is followed, and serves nothing older than a clear`(
     change: Change
   ) async throws {
@@ -383,7 +389,8 @@ struct `Caches over a cluster` {
     try await close(nodes)
   }
 
-  @Test func `changes after a promotion reach copies that only the former master knows of`()
+  @Test(.guarantee(.movedSlotsAreFollowed))
+  func `changes after a promotion reach copies that only the former master knows of`()
     async throws
   {
     let cluster = try await RedisCluster(replicas: 1)
@@ -416,7 +423,8 @@ struct `Caches over a cluster` {
     try await close(nodes)
   }
 
-  @Test func `a promotion under load serves nothing older than a clear`() async throws {
+  @Test(.guarantee(.movedSlotsAreFollowed))
+  func `a promotion under load serves nothing older than a clear`() async throws {
     let cluster = try await RedisCluster(replicas: 1)
     let origin = Guarded("0")
     let nodes = [
@@ -476,7 +484,8 @@ struct `Caches over a cluster` {
     try await close([node])
   }
 
-  @Test func `a master that no cache uses can be down`() async throws {
+  @Test(.guarantee(.clustersHaveOneConnectionPerMaster))
+  func `a master that no cache uses can be down`() async throws {
     let cluster = try await RedisCluster(options: Self.partial)
     let node = try await Node(cluster.address, Guarded("1"), Self.soon)
     #expect(try await node.request("k") == "1")
@@ -567,7 +576,8 @@ struct `Caches over a cluster` {
     try await close([node])
   }
 
-  @Test func `a standalone server is no cluster, which is an error at once`() async throws {
+  @Test(.guarantee(.clusterErrorsSayWhatToDo))
+  func `a standalone server is no cluster, which is an error at once`() async throws {
     let port = try LoopbackSocket().port
     let server = try RedisServer("--port", "\(port)", "--bind", "127.0.0.1")
     await RedisShell.waitUntilReady(server)
@@ -579,7 +589,8 @@ struct `Caches over a cluster` {
     try await engine.close()
   }
 
-  @Test func `a plain address of a node of a cluster is an error at once that says what to do`()
+  @Test(.guarantee(.clusterErrorsSayWhatToDo))
+  func `a plain address of a node of a cluster is an error at once that says what to do`()
     async throws
   {
     let cluster = try await RedisCluster(masters: 1)
@@ -592,7 +603,8 @@ struct `Caches over a cluster` {
     try await engine.close()
   }
 
-  @Test func `an address or a database that a cluster cannot have is an error of the engine`() {
+  @Test(.guarantee(.clusterErrorsSayWhatToDo))
+  func `an address or a database that a cluster cannot have is an error of the engine`() {
     let server = RedisAddress.tcp(host: "127.0.0.1", port: 1)
     let wrong: [(address: RedisAddress, database: Int)] = [
       (.cluster([]), 0), (.cluster([server]), 1), (.cluster([.unix(path: "/nowhere")]), 0),
@@ -631,7 +643,8 @@ struct `Caches over a cluster` {
     try await expectAllServersInUse(of: cluster)
   }
 
-  @Test func `a right that is missing for finding the slots is named`() async throws {
+  @Test(.guarantee(.clusterErrorsSayWhatToDo))
+  func `a right that is missing for finding the slots is named`() async throws {
     let cluster = try await RedisCluster()
     try cluster.performEverywhere("ACL SETUSER app on >secret ~* &* +@all -cluster")
     var options = RedisOptions(commandTimeout: .seconds(60))
@@ -685,7 +698,7 @@ struct `Caches over a cluster` {
     "$100000\r\n" + String(repeating: "x", count: 100_000) + "\r\n", "-ERR no\r\n", "nonsense\r\n",
   ]
 
-  @Test(arguments: replies)
+  @Test(.guarantee(.clusterServersAreNotTrusted), arguments: replies)
   func `a server is not trusted with its list of slots`(reply: String) async throws {
     let hostile = try AnsweringServer { command in
       switch command.words[0] {

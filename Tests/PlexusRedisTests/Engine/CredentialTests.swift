@@ -9,7 +9,9 @@ import Testing
   .enabled(if: RedisServer.executable != nil, "redis-server or valkey-server is not installed")
 )
 struct `Credentials of an engine` {
-  @Test func `are requested for each connection`() async throws {
+  @Test(.guarantee(.credentialsAreReplacedInTime)) func `are requested for each connection`()
+    async throws
+  {
     let server = try RedisServer()
     await RedisShell.waitUntilReady(server)
     try RedisShell.perform(["ACL SETUSER app on >first ~* &* +@all"], on: server)
@@ -34,7 +36,8 @@ struct `Credentials of an engine` {
     try await engine.close()
   }
 
-  @Test func `are replaced on a live connection before they expire`() async throws {
+  @Test(.guarantee(.credentialsAreReplacedInTime))
+  func `are replaced on a live connection before they expire`() async throws {
     let server = try AnsweringServer { $0.usual }
     let options = RedisOptions(
       credentials: expiringCredentials(of: "app"),
@@ -98,7 +101,8 @@ struct `Credentials of an engine` {
     #expect(error?.kind == .configuration && error?.description.contains("secret") == false)
   }
 
-  @Test func `that failed once and came then leave no trace in the health`() async throws {
+  @Test(.guarantee(.renewedCredentialsLeaveNoTrace))
+  func `that failed once and came then leave no trace in the health`() async throws {
     struct Away: Error {}
     let server = try AnsweringServer { $0.usual }
     let asked = Guarded(0)
@@ -129,7 +133,8 @@ struct `Credentials of an engine` {
     try await engine.close()
   }
 
-  @Test func `whose renewal ends with its connection leave no trace in the health`() async throws {
+  @Test(.guarantee(.renewedCredentialsLeaveNoTrace))
+  func `whose renewal ends with its connection leave no trace in the health`() async throws {
     let server = try RedisServer()
     await RedisShell.waitUntilReady(server)
     try RedisShell.perform(["ACL SETUSER app on >any ~* &* +@all"], on: server)
@@ -167,7 +172,8 @@ struct `Credentials of an engine` {
     try await engine.close()
   }
 
-  @Test func `are not shown by a server that repeats the beginning of a command`() async throws {
+  @Test(.guarantee(.errorsShowNoPassword))
+  func `are not shown by a server that repeats the beginning of a command`() async throws {
     let token = String(repeating: "token", count: 50)
     let server = try AnsweringServer { command in
       // As Redis 5 does: at most 128 characters of the arguments.

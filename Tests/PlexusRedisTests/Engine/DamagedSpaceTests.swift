@@ -77,7 +77,7 @@ struct `Caches whose keys another program has changed` {
     ],
   ]
 
-  @Test(arguments: damages)
+  @Test(.guarantee(.keysChangedByOthersAreFetchedOnce), arguments: damages)
   func `D1 and D12: a damaged key is fetched once, and delays no other key`(
     damage: [String]
   ) async throws {
@@ -100,7 +100,7 @@ struct `Caches whose keys another program has changed` {
     #expect(node.errors.entries + other.errors.entries == [])
   }
 
-  @Test(arguments: damages)
+  @Test(.guarantee(.keysChangedByOthersAreFetchedOnce), arguments: damages)
   func `D6: a damaged key can be cleared and refreshed`(damage: [String]) async throws {
     let server = try RedisServer()
     let node = try await Node(server)
@@ -116,6 +116,7 @@ struct `Caches whose keys another program has changed` {
   }
 
   @Test(
+    .guarantee(.keysChangedByOthersAreFetchedOnce),
     arguments: [
       "DEL {values}:2:epoch", "DEL {values}:2:tokens", "SET {values}:2:epoch text",
       "SET {values}:2:epoch ''",

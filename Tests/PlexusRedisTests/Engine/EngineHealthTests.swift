@@ -29,7 +29,8 @@ struct `The health of an engine` {
     return ""
   }
 
-  @Test func `is degraded while heartbeats are refused, and names what is missing`() async throws {
+  @Test(.guarantee(.refusedCommandsDegradeTheHealth))
+  func `is degraded while heartbeats are refused, and names what is missing`() async throws {
     let server = try RedisServer()
     await RedisShell.waitUntilReady(server)
     try RedisShell.perform(["ACL SETUSER app on >secret ~* &* +@all -zadd"], on: server)
@@ -72,7 +73,8 @@ struct `The health of an engine` {
     try await engine.close()
   }
 
-  @Test func `is degraded by a server without memory, and recovers`() async throws {
+  @Test(.guarantee(.refusedCommandsDegradeTheHealth))
+  func `is degraded by a server without memory, and recovers`() async throws {
     let server = try RedisServer()
     let engine = try await engine(server)
     let cacher = engine.cacher(String.self, space: "values", schema: "1")
@@ -90,7 +92,8 @@ struct `The health of an engine` {
     try await engine.close()
   }
 
-  @Test func `publishing that is refused degrades the events`() async throws {
+  @Test(.guarantee(.refusedCommandsDegradeTheHealth))
+  func `publishing that is refused degrades the events`() async throws {
     let server = try RedisServer()
     let node = try EventNode(server)
     await node.connect(.publishOnly)
@@ -105,7 +108,9 @@ struct `The health of an engine` {
     try await node.engine.close()
   }
 
-  @Test func `the end by the owner is no interruption`() async throws {
+  @Test(.guarantee(.closingIsNoInterruption)) func `the end by the owner is no interruption`()
+    async throws
+  {
     let server = try RedisServer()
     let node = try EventNode(server)
     await node.receive(.everyNode())
@@ -123,7 +128,8 @@ struct `The health of an engine` {
     #expect(error?.kind == .closed)
   }
 
-  @Test func `connecting fails at once if only other settings help`() async throws {
+  @Test(.guarantee(.unhelpfulSettingsFailAtOnce))
+  func `connecting fails at once if only other settings help`() async throws {
     let server = try RedisServer("--requirepass", "right")
     for password in [nil, "wrong"] {
       let engine = try await engine(server) { options in
@@ -253,7 +259,8 @@ struct `The health of an engine` {
     try await engine.close()
   }
 
-  @Test func `connecting waits while a server has too many clients`() async throws {
+  @Test(.guarantee(.hopelessConnectionsFailAtOnce))
+  func `connecting waits while a server has too many clients`() async throws {
     let server = try AnsweringServer { command in
       command.connection <= 2 ? "-ERR max number of clients reached\r\n" : command.usual
     }
@@ -266,7 +273,8 @@ struct `The health of an engine` {
     try await engine.close()
   }
 
-  @Test func `a connection that exists needs no time to connect`() async throws {
+  @Test(.guarantee(.hopelessConnectionsFailAtOnce))
+  func `a connection that exists needs no time to connect`() async throws {
     let server = try RedisServer()
     let engine = try await engine(server)
     try await engine.connect(within: .seconds(60))

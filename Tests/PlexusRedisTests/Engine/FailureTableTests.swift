@@ -262,7 +262,7 @@ struct `The table of failures` {
     }
   }
 
-  @Test(arguments: Failure.allCases)
+  @Test(.guarantee(.operatorTableIsMeasured), arguments: Failure.allCases)
   private func `lists what requests, clears and events get`(failure: Failure) async throws {
     let world = try await World(failure, .fetch)
     let (node, events, gate) = (world.node, world.events, Gate())

@@ -6,7 +6,8 @@ import Testing
   .enabled(if: RedisServer.executable != nil, "redis-server or valkey-server is not installed")
 )
 struct `Processes whose Redis server or clock has a fault` {
-  @Test func `D6: a process that hears nothing follows a clear within its lease`() async throws {
+  @Test(.guarantee(.changesAreFollowedEverywhere))
+  func `D6: a process that hears nothing follows a clear within its lease`() async throws {
     let server = try RedisServer()
     let origin = try OriginFiles(server)
     let monitor = try await RedisMonitor(server)
@@ -32,7 +33,8 @@ struct `Processes whose Redis server or clock has a fault` {
     #expect(try await node.ask("get k") == "2")
   }
 
-  @Test func `D6: a clear that does not reach the server fails, and is made up for`() async throws {
+  @Test(.guarantee(.changesAreFollowedEverywhere))
+  func `D6: a clear that does not reach the server fails, and is made up for`() async throws {
     let server = try RedisServer()
     let origin = try OriginFiles(server)
     let proxy = try RedisProxy(server)
@@ -51,7 +53,8 @@ struct `Processes whose Redis server or clock has a fault` {
     #expect(try await remote.ask("get k") == "2")
   }
 
-  @Test func `D7: a clear waits for a process whose registration the server has lost`()
+  @Test(.guarantee(.clearEverywhereOutlastsTrust))
+  func `D7: a clear waits for a process whose registration the server has lost`()
     async throws
   {
     let server = try RedisServer()
@@ -78,7 +81,8 @@ struct `Processes whose Redis server or clock has a fault` {
     proxy.resume()
   }
 
-  @Test func `D10: a process does not go back to what the server had when it hung`() async throws {
+  @Test(.guarantee(.nodesNeverGoBack))
+  func `D10: a process does not go back to what the server had when it hung`() async throws {
     let (server, origin, node) = try await NodeProcess.behindHangingServer()
     // What the server has is not even used instead of an error.
     try origin.set("offline")
@@ -100,6 +104,7 @@ struct `Processes whose Redis server or clock has a fault` {
   }
 
   @Test(
+    .guarantee(.engineMeasuresAge),
     .enabled(if: SkewedClock.compiler != nil, "there is no C compiler, or no LD_PRELOAD")
   )
   func `D11: processes whose wall clocks are wrong share values, leases and clears`() async throws {
@@ -151,7 +156,8 @@ struct `Processes whose Redis server or clock has a fault` {
     #expect(try origin.fetchCount == fetchCount)
   }
 
-  @Test func `D12: a damaged entry is a miss for every process`() async throws {
+  @Test(.guarantee(.foreignEntriesAreMisses))
+  func `D12: a damaged entry is a miss for every process`() async throws {
     let server = try RedisServer()
     let origin = try OriginFiles(server)
     let writer = try await NodeProcess(server)
@@ -179,7 +185,8 @@ struct `Processes whose Redis server or clock has a fault` {
     }
   }
 
-  @Test func `D18: the bytes that wait for a stopped server have a limit, and no request fails`()
+  @Test(.guarantee(.outgoingBytesAreBounded))
+  func `D18: the bytes that wait for a stopped server have a limit, and no request fails`()
     async throws
   {
     let server = try RedisServer()

@@ -9,7 +9,8 @@ import Testing
   .enabled(if: RedisServer.executable != nil, "redis-server or valkey-server is not installed")
 )
 struct `Processes that fetch over a Redis server` {
-  @Test func `D2: processes that wait for a fetch ask nothing until its value is announced`()
+  @Test(.guarantee(.announcementsWakeNodes))
+  func `D2: processes that wait for a fetch ask nothing until its value is announced`()
     async throws
   {
     let server = try RedisServer()
@@ -82,7 +83,10 @@ struct `Processes that fetch over a Redis server` {
     try await holder.close()
   }
 
-  @Test(arguments: ["clear k", "clear", "refresh k", "get k"])
+  @Test(
+    .guarantee(.outdatedLeasesStoreNothing),
+    arguments: ["clear k", "clear", "refresh k", "get k"]
+  )
   func `D4: a fetch of a process that was stopped stores nothing over a later change`(
     change: String
   ) async throws {
@@ -115,10 +119,13 @@ struct `Processes that fetch over a Redis server` {
     #expect(try origin.fetchCount == 2)
   }
 
-  @Test(arguments: [
-    ("offline", "error: offline, no connection"),
-    ("missing", "error: missing, no failure of the origin"),
-  ])
+  @Test(
+    .guarantee(.failuresReachAllNodes),
+    arguments: [
+      ("offline", "error: offline, no connection"),
+      ("missing", "error: missing, no failure of the origin"),
+    ]
+  )
   func `D5: a failed fetch fails once for all processes that wait, with its kind`(
     failure: String,
     answer: String

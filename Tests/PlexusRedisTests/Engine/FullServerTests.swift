@@ -41,7 +41,7 @@ struct `Caches over a full server` {
     case clearKey, clearTag, clearAll, clearTagEverywhere, clearAllEverywhere, refresh
   }
 
-  @Test(arguments: Change.allCases)
+  @Test(.guarantee(.fullServersCarryOutClears), arguments: Change.allCases)
   private func `removes what is cleared, for all processes`(change: Change) async throws {
     let (a, b) = (try await node(), try await node())
     for node in [a, b] { #expect(try await node.map.request("k") == "1") }
@@ -69,7 +69,8 @@ struct `Caches over a full server` {
     for node in [a, b, newcomer] { try await node.engine.close() }
   }
 
-  @Test func `forgets a process that leaves, and removes what was cleared while another is gone`()
+  @Test(.guarantee(.fullServersCarryOutClears))
+  func `forgets a process that leaves, and removes what was cleared while another is gone`()
     async throws
   {
     let (a, b) = (try await node(), try await node())
@@ -88,7 +89,8 @@ struct `Caches over a full server` {
     for node in [a, dead] { try await node.engine.close() }
   }
 
-  @Test func `keeps the trust of processes in their copies by heartbeats`() async throws {
+  @Test(.guarantee(.fullServersCarryOutClears))
+  func `keeps the trust of processes in their copies by heartbeats`() async throws {
     let (a, b) = (try await node(nearLease: .milliseconds(400)), try await node())
     #expect(try await a.map.request("k") == "1")
     try fill()
@@ -99,7 +101,8 @@ struct `Caches over a full server` {
     for node in [a, b] { try await node.engine.close() }
   }
 
-  @Test func `ends a clear although it evicts at once what it stores`() async throws {
+  @Test(.guarantee(.clearsEndDespiteEvictions))
+  func `ends a clear although it evicts at once what it stores`() async throws {
     let (a, b) = (
       try await node(nearLease: .milliseconds(400)), try await node(nearLease: .milliseconds(400))
     )
@@ -114,8 +117,8 @@ struct `Caches over a full server` {
     for node in [a, b] { try? await node.engine.close() }
   }
 
-  @Test func `refuses an event with the reason, and accepts it once there is memory`() async throws
-  {
+  @Test(.guarantee(.fullServersCarryOutClears))
+  func `refuses an event with the reason, and accepts it once there is memory`() async throws {
     let (engine, _) = try await node()
     let message = LinkMessage(id: "1", type: "t", version: 1, origin: "o", body: [1])
     _ = try await engine.events.publish(message, to: "topic")

@@ -1,4 +1,5 @@
 import PlexusTesting
+import TestSupport
 import Testing
 
 @testable import PlexusRedis
@@ -28,7 +29,8 @@ import Testing
     state.settle(sentAt: time(seconds), after: state.doubts, pause: pause)
   }
 
-  @Test mutating func `are needed until one has found the mark that it acknowledges`() {
+  @Test(.guarantee(.lostRegistrationsAreRenewed))
+  mutating func `are needed until one has found the mark that it acknowledges`() {
     #expect(isDue(0) && !isConfirmed(0))
     state.acknowledge(mark)
     #expect(isDue(0) && !isConfirmed(0))
@@ -36,7 +38,8 @@ import Testing
     #expect(!isDue(1) && isConfirmed(1))
   }
 
-  @Test mutating func `are needed again after a doubt, and confirm nothing until then`() {
+  @Test(.guarantee(.lostRegistrationsAreRenewed))
+  mutating func `are needed again after a doubt, and confirm nothing until then`() {
     settle(0)
     state.doubt()
     #expect(isDue(1) && !isConfirmed(1))
@@ -44,7 +47,8 @@ import Testing
     #expect(!isDue(3) && isConfirmed(3))
   }
 
-  @Test mutating func `that were sent before a doubt do not end it`() {
+  @Test(.guarantee(.lostRegistrationsAreRenewed))
+  mutating func `that were sent before a doubt do not end it`() {
     state.acknowledge(mark)
     let doubts = state.doubts
     state.doubt()
@@ -52,7 +56,8 @@ import Testing
     #expect(isDue(1) && !isConfirmed(1))
   }
 
-  @Test mutating func `are repeated after a pause, without an interruption`() {
+  @Test(.guarantee(.lostRegistrationsAreRenewed))
+  mutating func `are repeated after a pause, without an interruption`() {
     settle(0)
     #expect(!isDue(199) && isDue(200) && isConfirmed(200))
     settle(201)
@@ -61,7 +66,8 @@ import Testing
     #expect(!isDue(400) && isDue(401))
   }
 
-  @Test mutating func `confirm nothing once others can forget the registration`() {
+  @Test(.guarantee(.lostRegistrationsAreRenewed))
+  mutating func `confirm nothing once others can forget the registration`() {
     settle(0)
     #expect(HeartbeatTimes.validity == .seconds(270))
     #expect(isConfirmed(269) && !isConfirmed(270))
@@ -69,7 +75,8 @@ import Testing
     #expect(HeartbeatTimes.patience > HeartbeatTimes.validity + .seconds(20))
   }
 
-  @Test mutating func `are needed after an epoch of this node's own`() {
+  @Test(.guarantee(.lostRegistrationsAreRenewed))
+  mutating func `are needed after an epoch of this node's own`() {
     settle(0)
     let epoch = TierEpoch(counter: 2, nonce: 9)
     #expect(isDue(1, knowing: epoch) && !isConfirmed(1, knowing: epoch))
@@ -78,7 +85,7 @@ import Testing
     #expect(!isDue(2, knowing: epoch) && isConfirmed(2, knowing: epoch))
   }
 
-  @Test mutating func `acknowledge the newest mark`() {
+  @Test(.guarantee(.lostRegistrationsAreRenewed)) mutating func `acknowledge the newest mark`() {
     state.acknowledge(mark)
     state.acknowledge(TierMark(epoch: mark.epoch, fence: 4))
     #expect(state.acknowledged == mark)

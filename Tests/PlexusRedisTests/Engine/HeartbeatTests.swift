@@ -31,7 +31,8 @@ struct `The heartbeat of a process` {
     await Failover.poll { engines.allSatisfy { $0.status.registeredNodes != nil } }
   }
 
-  @Test func `is one small command, whatever the number of spaces`() async throws {
+  @Test(.guarantee(.idleProcessesSendOneCommand))
+  func `is one small command, whatever the number of spaces`() async throws {
     let server = try RedisServer()
     let monitor = try await RedisMonitor(server)
     let engine = try await engine(server)
@@ -52,6 +53,7 @@ struct `The heartbeat of a process` {
 
   /// The losses that the server does not announce are found by the process that clears.
   @Test(
+    .guarantee(.lostRegistrationsAreRenewed),
     arguments: [
       "DEL {s}:2:nodes", "DEL {s}:2:acks", "DEL {s}:2:nodes {s}:2:acks", "DEL {s}:2:epoch",
       "DEL {s}:2:fence", "DEL {s}:2:tokens", "DEL {s}:2:schemas", "FLUSHALL", "FLUSHDB",
@@ -81,7 +83,7 @@ struct `The heartbeat of a process` {
   }
 
   /// The process that finds a loss announces it, and tells the other schemas of its own.
-  @Test(arguments: ["nodes", "acks", "nodes {s}:2:acks"])
+  @Test(.guarantee(.lostRegistrationsAreRenewed), arguments: ["nodes", "acks", "nodes {s}:2:acks"])
   func `registers a process again after a loss that another one finds`(
     deleted: String
   ) async throws {
@@ -107,7 +109,8 @@ struct `The heartbeat of a process` {
     for engine in engines { try await engine.close() }
   }
 
-  @Test func `receives the announcement of a change after one of its own`() async throws {
+  @Test(.guarantee(.lostRegistrationsAreRenewed))
+  func `receives the announcement of a change after one of its own`() async throws {
     let server = try RedisServer()
     let monitor = try await RedisMonitor(server)
     let engines = [
@@ -125,7 +128,8 @@ struct `The heartbeat of a process` {
   }
 
   /// The server announces no change of a process to the connection that has made it.
-  @Test func `a clear is acknowledged by the other schemas of the process`() async throws {
+  @Test(.guarantee(.lostRegistrationsAreRenewed))
+  func `a clear is acknowledged by the other schemas of the process`() async throws {
     let server = try RedisServer()
     let engine = try await engine(server, nearLease: .seconds(600))
     let cachers = ["1", "2"].map { engine.cacher(String.self, space: "s", schema: $0) }
@@ -139,7 +143,8 @@ struct `The heartbeat of a process` {
     try await engine.close()
   }
 
-  @Test func `ends the trust in copies if a server announces at random`() async throws {
+  @Test(.guarantee(.lostRegistrationsAreRenewed))
+  func `ends the trust in copies if a server announces at random`() async throws {
     let server = try RedisServer("--tracking-table-max-keys", "1")
     let monitor = try await RedisMonitor(server)
     let engines = [try await engine(server), try await engine(server)]

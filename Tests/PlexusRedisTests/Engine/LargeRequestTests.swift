@@ -43,7 +43,8 @@ struct `Large requests over a Redis server` {
     return (engine, map)
   }
 
-  @Test func `a request of many keys is fetched by one process only`() async throws {
+  @Test(.guarantee(.requestsOfManyKeysFetchInOneProcess))
+  func `a request of many keys is fetched by one process only`() async throws {
     let server = try RedisServer()
     let count = Self.keyCount
     let (fetches, none) = (Log<Int>(), Log<Int>())
@@ -93,7 +94,8 @@ struct `Large requests over a Redis server` {
 
   // MARK: - Values
 
-  @Test func `a value that the outbox does not take is fetched by each process, and reported once`()
+  @Test(.guarantee(.rejectedValuesAreReportedOnce))
+  func `a value that the outbox does not take is fetched by each process, and reported once`()
     async throws
   {
     let server = try RedisServer()
@@ -124,7 +126,8 @@ struct `Large requests over a Redis server` {
     for node in [a, b] { try await node.close() }
   }
 
-  @Test func `a value that is too slow delays no other one, and is not sent again`() async throws {
+  @Test(.guarantee(.slowValuesAreNotSentAgain))
+  func `a value that is too slow delays no other one, and is not sent again`() async throws {
     let server = try RedisServer()
     let proxy = try RedisProxy(server)
     let slow = "slow" + String(repeating: "x", count: 300_000)
@@ -180,7 +183,8 @@ struct `Large requests over a Redis server` {
     storedAt: .zero
   )
 
-  @Test func `a user with the rights of the article shares large values`() async throws {
+  @Test(.guarantee(.largeValuesNeedListedRights))
+  func `a user with the rights of the article shares large values`() async throws {
     let server = try RedisServer()
     await RedisShell.waitUntilReady(server)
     let rules = try AccessRules.rules(of: "cache").joined(separator: " ")
@@ -202,8 +206,8 @@ struct `Large requests over a Redis server` {
     for node in [node, other] { try await node.close() }
   }
 
-  @Test func `a large value that a process has stored follows the changes of others`() async throws
-  {
+  @Test(.guarantee(.storedValuesFollowOtherProcesses))
+  func `a large value that a process has stored follows the changes of others`() async throws {
     let server = try RedisServer()
     let monitor = try await RedisMonitor(server)
     let a = try await CacheNode(server.address) { _ in "fetched" }
@@ -217,7 +221,7 @@ struct `Large requests over a Redis server` {
     for node in [a, b] { try await node.close() }
   }
 
-  @Test
+  @Test(.guarantee(.storedValuesFollowOtherProcesses))
   func `a change by another process is followed while a large value of its key is being sent`()
     async throws
   {
@@ -258,7 +262,8 @@ struct `Large requests over a Redis server` {
     for node in [a, b] { try await node.close() }
   }
 
-  @Test func `the status and the health are those of large values, too`() async throws {
+  @Test(.guarantee(.statusCoversAllConnections))
+  func `the status and the health are those of large values, too`() async throws {
     let server = try RedisServer()
     let node = try await CacheNode(server.address) { _ in Self.large.value }
     _ = try await node.map.request("k")

@@ -96,7 +96,11 @@ struct `Processes under load` {
     }
   }
 
-  @Test(arguments: Fault.allCases)
+  @Test(
+    .guarantee(.faultsReturnNothingOlderThanAClear),
+    .guarantee(.movedSlotsAreFollowed),
+    arguments: Fault.allCases
+  )
   private func `return nothing older than a clear, whatever fails`(fault: Fault) async throws {
     let servers = try await Servers(fault)
     _ = try OriginFiles(servers.server)

@@ -33,7 +33,8 @@ struct `An engine uses only a master` {
     if case .isolated(let reason) = health { reason.contains(part) } else { false }
   }
 
-  @Test func `a replica is not used, and the reason is in the health`() async throws {
+  @Test(.guarantee(.onlyMastersAreUsed))
+  func `a replica is not used, and the reason is in the health`() async throws {
     let servers = try await Failover()
     let engine = try engine(servers.second.address)
     let health = await health(of: engine) { isIsolated($0, because: "role is replica") }
@@ -53,7 +54,8 @@ struct `An engine uses only a master` {
     try await engine.close()
   }
 
-  @Test func `a master that is demoted is left, and its reason is in the health`() async throws {
+  @Test(.guarantee(.onlyMastersAreUsed))
+  func `a master that is demoted is left, and its reason is in the health`() async throws {
     let servers = try await Failover()
     let name = try PointedSocket(to: servers.first)
     let engine = try engine(name.address) { $0.clearReplicas = 1 }
@@ -88,7 +90,7 @@ struct `An engine uses only a master` {
     for engine in [engine, node.engine, sender.engine] { try await engine.close() }
   }
 
-  @Test(arguments: [false, true])
+  @Test(.guarantee(.demotedServersServeNothingCleared), arguments: [false, true])
   func `a value that was cleared at the new master is not served from the old one`(
     isLooked: Bool
   ) async throws {
@@ -127,7 +129,8 @@ struct `An engine uses only a master` {
     for engine in [kept, other] { try await engine.close() }
   }
 
-  @Test func `kept connections work again within a second of the new master's answer`()
+  @Test(.guarantee(.failoversRecoverInASecond))
+  func `kept connections work again within a second of the new master's answer`()
     async throws
   {
     let servers = try await Failover()
@@ -155,7 +158,9 @@ struct `An engine uses only a master` {
     for engine in [engine, node.engine] { try await engine.close() }
   }
 
-  @Test func `a replica that accepts writes is left as well`() async throws {
+  @Test(.guarantee(.onlyMastersAreUsed)) func `a replica that accepts writes is left as well`()
+    async throws
+  {
     let servers = try await Failover()
     try RedisShell.perform(["CONFIG SET replica-read-only no"], on: servers.first)
     let engine = try engine(servers.first.address)
@@ -175,7 +180,7 @@ struct `An engine uses only a master` {
     "ERR Error running script (call to f_1): @user_script:1: -READONLY You can't write.",
   ]
 
-  @Test(arguments: replies)
+  @Test(.guarantee(.onlyMastersAreUsed), arguments: replies)
   func `a reply of a server that is no master ends the connection`(reply: String) async throws {
     let isRefusing = Guarded(true)
     let server = try AnsweringServer { command in

@@ -48,7 +48,10 @@ struct `Caches over a server whose operator interferes` {
     "DEL {s}:2:f:1:m/a", "PERSIST {s}:2:l:1:m/a", "PEXPIRE {s}:2:e:1:m/b 1", "PEXPIRE {s}:2:t:b 1",
   ]
 
-  @Test(arguments: ["nodes", "acks", "nodes {s}:2:acks"])
+  @Test(
+    .guarantee(.clearEverywhereOutlastsTrust),
+    arguments: ["nodes", "acks", "nodes {s}:2:acks"]
+  )
   func `D7: a clear waits for a process whose registration was deleted`(
     deleted: String
   ) async throws {
@@ -79,7 +82,7 @@ struct `Caches over a server whose operator interferes` {
     for node in [a, b] { try await node.engine.close() }
   }
 
-  @Test(arguments: 0..<8)
+  @Test(.guarantee(.faultyServersCauseNoOlderAnswers), arguments: 0..<8)
   func `D7, D10 and D13: no request fails, goes back, or returns what was cleared`(
     seed: UInt64
   ) async throws {

@@ -72,7 +72,8 @@ struct `Caches during an outage of a Redis server` {
     #expect(try await node.map.request("new") == "3")
   }
 
-  @Test func `by default no copy is used, not even as a fallback`() async throws {
+  @Test(.guarantee(.copiesNeedTheServerByDefault))
+  func `by default no copy is used, not even as a fallback`() async throws {
     let origin = Guarded<Result<String, any Error>>(.success("1"))
     let (_, _, node) = try await isolatedNode(.fetch, origin)
     origin.withLock { $0 = .success("2") }
@@ -81,11 +82,14 @@ struct `Caches during an outage of a Redis server` {
     await #expect(throws: Down.self) { try await node.map.request("before") }
   }
 
-  @Test func `an outage of the server is none of the origin`() async throws {
+  @Test(.guarantee(.keptCopiesHideOutages)) func `an outage of the server is none of the origin`()
+    async throws
+  {
     #expect(try await fetchesOfAnOutage(.keep(.seconds(3_600))) == 400)
   }
 
-  @Test func `by default, an outage of the server costs a query for each request at most`()
+  @Test(.guarantee(.outagesCostOneQueryPerRequest))
+  func `by default, an outage of the server costs a query for each request at most`()
     async throws
   {
     #expect(try await (400...6_000).contains(fetchesOfAnOutage(.fetch)))
@@ -108,7 +112,7 @@ struct `Caches during an outage of a Redis server` {
     return node.fetchCount - before
   }
 
-  @Test(arguments: [false, true])
+  @Test(.guarantee(.clearsWaitForKeptCopies), arguments: [false, true])
   func `a clear everywhere waits until a process without the server keeps no copy`(
     losesRegistrations: Bool
   ) async throws {
@@ -155,7 +159,7 @@ struct `Caches during an outage of a Redis server` {
     try RedisShell.perform(["ACL SETUSER default \(isAllowed ? "+" : "-")del"], on: server)
   }
 
-  @Test(arguments: ["key", "tag"])
+  @Test(.guarantee(.failedRemovalsAreRepeated), arguments: ["key", "tag"])
   func `a removal that failed is repeated, although no key of it is used`(
     subject: String
   ) async throws {
@@ -191,7 +195,11 @@ struct `Caches during an outage of a Redis server` {
     for node in [a, b] { try await node.close() }
   }
 
-  @Test(arguments: [false, true], [false, true])
+  @Test(
+    .guarantee(.storedValuesDoNotReplaceLaterChanges),
+    arguments: [false, true],
+    [false, true]
+  )
   func `updates over an outage of the server are kept if no other process has changed the key`(
     isChanged: Bool,
     isFetched: Bool
@@ -231,7 +239,8 @@ struct `Caches during an outage of a Redis server` {
     for node in [node, other] { try await node.close() }
   }
 
-  @Test func `the engine pays what it owes before it closes, or throws`() async throws {
+  @Test(.guarantee(.closingPaysWhatIsOwed))
+  func `the engine pays what it owes before it closes, or throws`() async throws {
     let server = try RedisServer()
     let origin = Guarded("1")
     let b = try await CacheNode(server.address) { _ in origin.withLock { $0 } }
@@ -544,7 +553,11 @@ struct `Caches during an outage of a Redis server` {
     try await node.close()
   }
 
-  @Test(arguments: ["key", "tag", "everywhere", "store"], [true, false])
+  @Test(
+    .guarantee(.storedValuesDoNotReplaceLaterChanges),
+    arguments: ["key", "tag", "everywhere", "store"],
+    [true, false]
+  )
   func `a value that could not be stored does not replace a later change of another process`(
     change: String,
     isAway: Bool
@@ -590,7 +603,8 @@ struct `Caches during an outage of a Redis server` {
     }
   }
 
-  @Test func `a value that could not be stored is stored later if nothing has changed`()
+  @Test(.guarantee(.storedValuesDoNotReplaceLaterChanges))
+  func `a value that could not be stored is stored later if nothing has changed`()
     async throws
   {
     let server = try RedisServer()
@@ -614,7 +628,10 @@ struct `Caches during an outage of a Redis server` {
     try await other.close()
   }
 
-  @Test(arguments: ["nothing", "clear", "store"])
+  @Test(
+    .guarantee(.storedValuesDoNotReplaceLaterChanges),
+    arguments: ["nothing", "clear", "store"]
+  )
   func `a store that was executed without a reply is kept if no other process changes its key`(
     change: String
   ) async throws {
@@ -651,7 +668,7 @@ struct `Caches during an outage of a Redis server` {
     for node in [node, other] { try await node.close() }
   }
 
-  @Test
+  @Test(.guarantee(.storedValuesDoNotReplaceLaterChanges))
   func `a value that was stored during an outage in which everything was removed is fetched again`()
     async throws
   {

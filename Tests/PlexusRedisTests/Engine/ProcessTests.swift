@@ -8,7 +8,9 @@ import Testing
   .enabled(if: RedisServer.executable != nil, "redis-server or valkey-server is not installed")
 )
 struct `Processes that share a Redis server` {
-  @Test func `D1: all processes together fetch a key once`() async throws {
+  @Test(.guarantee(.nodesFetchOnce)) func `D1: all processes together fetch a key once`()
+    async throws
+  {
     let server = try RedisServer()
     let origin = try OriginFiles(server)
     var nodes: [NodeProcess] = []
@@ -22,7 +24,8 @@ struct `Processes that share a Redis server` {
     }
   }
 
-  @Test func `D3: the fetch of a process that is killed is taken over when its lease ends`()
+  @Test(.guarantee(.fetchesOfDeadNodesAreTakenOver))
+  func `D3: the fetch of a process that is killed is taken over when its lease ends`()
     async throws
   {
     let server = try RedisServer()
@@ -39,7 +42,7 @@ struct `Processes that share a Redis server` {
     #expect(try origin.fetchCount == 2)
   }
 
-  @Test
+  @Test(.guarantee(.clearEverywhereOutlastsTrust))
   func `D7: a clear waits for a process that is stopped, which serves nothing older afterwards`()
     async throws
   {
@@ -64,7 +67,8 @@ struct `Processes that share a Redis server` {
     }
   }
 
-  @Test func `D7: a process that was killed delays a clear by its lease at most`() async throws {
+  @Test(.guarantee(.clearEverywhereOutlastsTrust))
+  func `D7: a process that was killed delays a clear by its lease at most`() async throws {
     let server = try RedisServer()
     let origin = try OriginFiles(server)
     let node = try await NodeProcess(server)
@@ -76,7 +80,7 @@ struct `Processes that share a Redis server` {
     #expect(try await node.ask("get k") == "2")
   }
 
-  @Test
+  @Test(.guarantee(.nearLeasesLimitCopies))
   func `D8 and D13: a server that stands still makes no request fail, and ends the use of copies`()
     async throws
   {
@@ -88,7 +92,8 @@ struct `Processes that share a Redis server` {
     for _ in 0..<100 { #expect(try await node.ask("get k") == "3") }
   }
 
-  @Test func `D9: a clear is not undone by a server that restarts with an old snapshot`()
+  @Test(.guarantee(.knownRemovalsStay))
+  func `D9: a clear is not undone by a server that restarts with an old snapshot`()
     async throws
   {
     let server = try RedisServer()
@@ -106,7 +111,8 @@ struct `Processes that share a Redis server` {
     }
   }
 
-  @Test func `D13: a process whose connections are killed continues`() async throws {
+  @Test(.guarantee(.engineFailsNoRequest))
+  func `D13: a process whose connections are killed continues`() async throws {
     let server = try RedisServer()
     let origin = try OriginFiles(server)
     let node = try await NodeProcess(server)

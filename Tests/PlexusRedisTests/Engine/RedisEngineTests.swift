@@ -70,7 +70,7 @@ struct `Caches over a Redis server` {
     return engine
   }
 
-  @Test(arguments: SharedCacherConformance.Rule.allCases)
+  @Test(.guarantee(.enginesAreCheckedByOneSuite), arguments: SharedCacherConformance.Rule.allCases)
   func `passes the conformance suite`(rule: SharedCacherConformance.Rule) async throws {
     let server = try RedisServer()
     // Leases of many keys are still held when a busy machine looks for them again.
@@ -86,7 +86,7 @@ struct `Caches over a Redis server` {
     try await suite.check(rule)
   }
 
-  @Test func `one fetch serves all nodes`() async throws {
+  @Test(.guarantee(.nodesFetchOnce)) func `one fetch serves all nodes`() async throws {
     let server = try RedisServer()
     let a = try await Node(server) { _ in "1" }
     let b = try await Node(server) { _ in "2" }
@@ -102,7 +102,8 @@ struct `Caches over a Redis server` {
     #expect(b.fetchCount == 0)
   }
 
-  @Test func `after a clear everywhere no node answers with an older value`() async throws {
+  @Test(.guarantee(.clearEverywhereOutlastsTrust))
+  func `after a clear everywhere no node answers with an older value`() async throws {
     let server = try RedisServer()
     let origin = Guarded("1")
     let nodes = [
@@ -120,7 +121,8 @@ struct `Caches over a Redis server` {
     }
   }
 
-  @Test func `clears everywhere by several nodes at once all end`() async throws {
+  @Test(.guarantee(.clearEverywhereOutlastsTrust))
+  func `clears everywhere by several nodes at once all end`() async throws {
     let server = try RedisServer()
     let origin = Guarded("1")
     var nodes: [Node] = []
@@ -142,7 +144,11 @@ struct `Caches over a Redis server` {
   }
 
   // The accent is a tag that would form a character with the separator before it.
-  @Test(arguments: [ClearReach.shared, .everywhere], ["a", "\u{301}"])
+  @Test(
+    .guarantee(.tagRemovalsReachEveryNode),
+    arguments: [ClearReach.shared, .everywhere],
+    ["a", "\u{301}"]
+  )
   func `a cleared tag is gone on every node, also where no node has its values in memory`(
     reach: ClearReach,
     tag: String
@@ -174,7 +180,8 @@ struct `Caches over a Redis server` {
     }
   }
 
-  @Test func `keys and tags that are equal are the same on every node, however they are encoded`()
+  @Test(.guarantee(.everyTextIsAKey))
+  func `keys and tags that are equal are the same on every node, however they are encoded`()
     async throws
   {
     let server = try RedisServer()
@@ -197,7 +204,8 @@ struct `Caches over a Redis server` {
     #expect(a.fetchCount + b.fetchCount == 3)
   }
 
-  @Test func `D4: a value that was fetched before its tag was cleared is stored nowhere`()
+  @Test(.guarantee(.tagRemovalsReachEveryNode))
+  func `D4: a value that was fetched before its tag was cleared is stored nowhere`()
     async throws
   {
     let server = try RedisServer()
@@ -215,7 +223,8 @@ struct `Caches over a Redis server` {
     #expect(try await b.map.request("a1") == "new")
   }
 
-  @Test func `D9: the removal of a key or a tag is not undone by an old snapshot`() async throws {
+  @Test(.guarantee(.knownRemovalsStay))
+  func `D9: the removal of a key or a tag is not undone by an old snapshot`() async throws {
     let server = try RedisServer()
     let origin = Guarded("1")
     let fetch: @Sendable (String) -> String = { _ in origin.withLock { $0 } }
@@ -235,7 +244,8 @@ struct `Caches over a Redis server` {
     for key in ["k", "a1"] { #expect(try await b.map.request(key) == "2") }
   }
 
-  @Test func `D10: a snapshot from between a lease and its fill makes no node go back`()
+  @Test(.guarantee(.nodesNeverGoBack))
+  func `D10: a snapshot from between a lease and its fill makes no node go back`()
     async throws
   {
     let server = try RedisServer()
@@ -295,13 +305,16 @@ struct `Caches over a Redis server` {
     return failure
   }
 
-  @Test func `a node that fails tells the others why`() async throws {
+  @Test(.guarantee(.failuresReachAllNodes)) func `a node that fails tells the others why`()
+    async throws
+  {
     struct Offline: ConnectivityFailure { var isConnectivityFailure: Bool { true } }
     let failure = try await failure(ofAnotherWith: Offline())
     #expect(failure?.isConnectivityFailure == true)
   }
 
-  @Test func `D5: a failure with a long description reaches the nodes that wait`() async throws {
+  @Test(.guarantee(.failuresReachAllNodes))
+  func `D5: a failure with a long description reaches the nodes that wait`() async throws {
     struct Long: Error, CustomStringConvertible {
       let description = String(repeating: "x", count: 20 << 20)
     }
@@ -309,7 +322,8 @@ struct `Caches over a Redis server` {
     #expect(failure?.description.hasPrefix("xxx") == true)
   }
 
-  @Test(arguments: [Double.nan, 1]) func `D3: a value that cannot be stored delays no other node`(
+  @Test(.guarantee(.fetchesOfDeadNodesAreTakenOver), arguments: [Double.nan, 1])
+  func `D3: a value that cannot be stored delays no other node`(
     value: Double
   ) async throws {
     let server = try RedisServer()
@@ -331,7 +345,8 @@ struct `Caches over a Redis server` {
     for engine in engines { try await engine.close() }
   }
 
-  @Test func `D13: a lease that was granted by a late reply delays no node`() async throws {
+  @Test(.guarantee(.engineFailsNoRequest))
+  func `D13: a lease that was granted by a late reply delays no node`() async throws {
     let server = try RedisServer()
     var options = RedisOptions()
     (options.commandTimeout, options.fetchLease) = (.milliseconds(300), .seconds(3_600))
@@ -362,7 +377,8 @@ struct `Caches over a Redis server` {
     try await engine.close()
   }
 
-  @Test func `D13: a request that waits for another node fetches when the server is gone`()
+  @Test(.guarantee(.engineFailsNoRequest))
+  func `D13: a request that waits for another node fetches when the server is gone`()
     async throws
   {
     let server = try RedisServer()
@@ -389,7 +405,7 @@ struct `Caches over a Redis server` {
     String(repeating: "é", count: 1 << 19),
   ]
 
-  @Test(arguments: texts)
+  @Test(.guarantee(.everyTextIsAKey), arguments: texts)
   func `D1 and D6: every text can be a key, a tag, both at once, and the name of a space`(
     text: String
   ) async throws {
@@ -434,7 +450,8 @@ struct `Caches over a Redis server` {
     for node in nodes { try await node.engine.close() }
   }
 
-  @Test func `a server that is away costs a fetch, and nothing is served from before it came back`()
+  @Test(.guarantee(.engineFailsNoRequest))
+  func `a server that is away costs a fetch, and nothing is served from before it came back`()
     async throws
   {
     let server = try RedisServer()
@@ -451,7 +468,8 @@ struct `Caches over a Redis server` {
     #expect(try await node.map.request("k") == "2")
   }
 
-  @Test func `a node that goes gives its leases and its registration back`() async throws {
+  @Test(.guarantee(.fetchesOfDeadNodesAreTakenOver))
+  func `a node that goes gives its leases and its registration back`() async throws {
     let server = try RedisServer()
     let a = try await Node(server) { _ in "1" }
     let b = try await Node(server) { _ in "2" }
@@ -468,7 +486,8 @@ struct `Caches over a Redis server` {
     #expect(try await lost.value == "1")
   }
 
-  @Test func `a node gives its leases and its registration back in a task that is cancelled`()
+  @Test(.guarantee(.closingWaitsForNoSingleCache))
+  func `a node gives its leases and its registration back in a task that is cancelled`()
     async throws
   {
     let server = try RedisServer()
@@ -487,7 +506,8 @@ struct `Caches over a Redis server` {
     #expect(try await lost.value == "1")
   }
 
-  @Test func `an engine leaves no registration and no lease, whatever is requested meanwhile`()
+  @Test(.guarantee(.fetchesOfDeadNodesAreTakenOver))
+  func `an engine leaves no registration and no lease, whatever is requested meanwhile`()
     async throws
   {
     let server = try RedisServer()
@@ -538,7 +558,9 @@ struct `Caches over a Redis server` {
     return engine
   }
 
-  @Test func `two calls close an engine together`() async throws {
+  @Test(.guarantee(.fetchesOfDeadNodesAreTakenOver)) func `two calls close an engine together`()
+    async throws
+  {
     let server = try RedisServer()
     for _ in 0..<4 {
       let engine = try await holdingLeases(of: server)
@@ -549,7 +571,8 @@ struct `Caches over a Redis server` {
     }
   }
 
-  @Test func `a space that begins while its engine is closed leaves nothing`() async throws {
+  @Test(.guarantee(.fetchesOfDeadNodesAreTakenOver))
+  func `a space that begins while its engine is closed leaves nothing`() async throws {
     let server = try RedisServer()
     let engine = try await holdingLeases(of: server)
     let isOver = Guarded(false)
@@ -568,7 +591,7 @@ struct `Caches over a Redis server` {
     #expect(try Self.rest(server) == [":0\r\n", "*0\r\n"])
   }
 
-  @Test(arguments: [false, true])
+  @Test(.guarantee(.fetchesOfDeadNodesAreTakenOver), arguments: [false, true])
   func `an engine whose connection breaks gives its leases back when it is closed`(
     isClosing: Bool
   ) async throws {
@@ -600,7 +623,8 @@ struct `Caches over a Redis server` {
     #expect(try Self.rest(server) == [":0\r\n", "*0\r\n"])
   }
 
-  @Test func `D13 and D18: many keys are requested while the server stands still`() async throws {
+  @Test(.guarantee(.engineFailsNoRequest))
+  func `D13 and D18: many keys are requested while the server stands still`() async throws {
     let server = try RedisServer()
     var options = RedisOptions()
     options.outboxBytes = 1 << 20
@@ -626,7 +650,8 @@ struct `Caches over a Redis server` {
     try await engine.close()
   }
 
-  @Test func `a lease is renewed as long as the fetch takes`() async throws {
+  @Test(.guarantee(.fetchesOfDeadNodesAreTakenOver))
+  func `a lease is renewed as long as the fetch takes`() async throws {
     let server = try RedisServer()
     // The leases of a node are renewed four times in its near lease.
     let a = try await Node(server, nearLease: .milliseconds(200)) { _ in "1" }
@@ -666,7 +691,8 @@ struct `Caches over a Redis server` {
     try await engine.close()
   }
 
-  @Test func `a thousand keys are stored, looked up and removed in parts`() async throws {
+  @Test(.guarantee(.largeOperationsAreSentInParts))
+  func `a thousand keys are stored, looked up and removed in parts`() async throws {
     let server = try RedisServer()
     let engine = try await connected(to: server)
     let cacher = engine.cacher(Int.self, space: "values", schema: "1")
@@ -698,7 +724,8 @@ struct `Caches over a Redis server` {
     try await engine.close()
   }
 
-  @Test func `a part that fails names its keys, and the other keys are found`() async throws {
+  @Test(.guarantee(.largeOperationsAreSentInParts))
+  func `a part that fails names its keys, and the other keys are found`() async throws {
     let server = try RedisServer()
     await RedisShell.waitUntilReady(server)
     // One of the keys is not permitted.
@@ -727,7 +754,8 @@ struct `Caches over a Redis server` {
     await #expect(throws: (any Error).self) { try await engine.close() }
   }
 
-  @Test func `a damaged entry is fetched again`() async throws {
+  @Test(.guarantee(.foreignEntriesAreMisses)) func `a damaged entry is fetched again`() async throws
+  {
     let server = try RedisServer()
     let writer = try await Node(server) { _ in "1" }
     _ = try await writer.map.request("k")
@@ -740,7 +768,8 @@ struct `Caches over a Redis server` {
     }
   }
 
-  @Test func `values of another schema are not used, and live in turn`() async throws {
+  @Test(.guarantee(.foreignEntriesAreMisses))
+  func `values of another schema are not used, and live in turn`() async throws {
     let server = try RedisServer()
     let old = try await Node(server) { _ in "old" }
     let new = try await Node(server, schema: "2") { _ in "new" }

@@ -34,7 +34,8 @@ import Testing
     RedisPayload<Value>(Array(text.utf8))?.value
   }
 
-  @Test func `has a value, and the terms of the entry`() throws {
+  @Test(.guarantee(.cacheUsersNeedDocumentedRights))
+  func `has a value, and the terms of the entry`() throws {
     #expect(try text(entry("a\"b")) == #"{"value":"a\"b"}"#)
     for entry in [entry(["a": 1]), bounded(["a": 1])] {
       let payload = try #require(RedisPayload<[String: Int]>(try RedisPayload(entry).encoded()))
@@ -45,7 +46,8 @@ import Testing
     #expect(try text(bounded(1)).hasSuffix(#","value":1}"#))
   }
 
-  @Test func `is the object that any decoder of JSON reads`() throws {
+  @Test(.guarantee(.cacheUsersNeedDocumentedRights))
+  func `is the object that any decoder of JSON reads`() throws {
     for entry in [entry([1, 2]), bounded([1, 2])] {
       let bytes = try RedisPayload(entry).encoded()
       let payload = try JSONDecoder().decode(RedisPayload<[Int]>.self, from: Data(bytes))
@@ -61,7 +63,9 @@ import Testing
     #expect(value(#" { "value" : 1 } "#, Int.self) == 1)
   }
 
-  @Test func `can be that of a value without content`() throws {
+  @Test(.guarantee(.cacheUsersNeedDocumentedRights)) func `can be that of a value without content`()
+    throws
+  {
     #expect(try text(entry(Int?.none)) == #"{"value":null}"#)
     #expect(value(#"{"value":null}"#, Int?.self) == .some(nil))
     for entry in [entry(Nothing()), bounded(Nothing())] {
@@ -69,11 +73,14 @@ import Testing
     }
   }
 
-  @Test(arguments: [
-    "", "{", "{}", "garbage", #"{"value":}"#, #"{"value":"1"}"#, #"{"value":1"#, #"{"value":1}}"#,
-    #"{"value":1 2}"#, "{\"value\":1\0}", "{\"value\":\01}", #"{"value":1,"validator":2}"#,
-    "{\"value\":\u{FEFF}1}", #"{"value":1},{"value":1}"#, #"{"value":1}}}"#, #"{"value":null}"#,
-  ])
+  @Test(
+    .guarantee(.cacheUsersNeedDocumentedRights),
+    arguments: [
+      "", "{", "{}", "garbage", #"{"value":}"#, #"{"value":"1"}"#, #"{"value":1"#, #"{"value":1}}"#,
+      #"{"value":1 2}"#, "{\"value\":1\0}", "{\"value\":\01}", #"{"value":1,"validator":2}"#,
+      "{\"value\":\u{FEFF}1}", #"{"value":1},{"value":1}"#, #"{"value":1}}}"#, #"{"value":null}"#,
+    ]
+  )
   func `is none if it is damaged or of another type`(text: String) {
     #expect(value(text, Int.self) == nil)
   }
@@ -96,7 +103,7 @@ import Testing
     var value: Int?
   }
 
-  @Test(arguments: texts)
+  @Test(.guarantee(.cacheUsersNeedDocumentedRights), arguments: texts)
   func `has the value that the whole object has for any decoder`(text: String) {
     check(text, Int.self)
     check(text, Int?.self)

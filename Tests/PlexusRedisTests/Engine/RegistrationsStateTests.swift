@@ -1,4 +1,5 @@
 import PlexusTesting
+import TestSupport
 import Testing
 
 @testable import PlexusRedis
@@ -27,7 +28,8 @@ import Testing
     state.note(nodes, of: &found, loss: loss, at: start.advanced(by: .seconds(seconds)))
   }
 
-  @Test mutating func `are waited for as long as their own trust lasts without a heartbeat`() {
+  @Test(.guarantee(.clockStepsKeepClearsComplete))
+  mutating func `are waited for as long as their own trust lasts without a heartbeat`() {
     var report = wait(for: [node("1")], after: 0)
     #expect(report.remaining == .seconds(4))
     report = wait(for: [node("1")], after: 3)
@@ -38,7 +40,8 @@ import Testing
     #expect(report.ended == [node("1")])
   }
 
-  @Test mutating func `are waited for again after each heartbeat`() {
+  @Test(.guarantee(.clockStepsKeepClearsComplete))
+  mutating func `are waited for again after each heartbeat`() {
     for number in 0..<5 {
       let report = wait(for: [node("\(number)")], after: 3 * number)
       #expect(report.remaining == .seconds(4))
@@ -46,7 +49,8 @@ import Testing
     }
   }
 
-  @Test mutating func `are waited for from the mark on, however long they have been silent`() {
+  @Test(.guarantee(.clockStepsKeepClearsComplete))
+  mutating func `are waited for from the mark on, however long they have been silent`() {
     var report = sweep([node("1")], after: 0)
     #expect(report.ended == [])
     report = wait(for: [node("1")], after: 60)
@@ -59,7 +63,8 @@ import Testing
     #expect(report.remaining == .seconds(4))
   }
 
-  @Test mutating func `are kept as long as their heartbeats can confirm them`() {
+  @Test(.guarantee(.clockStepsKeepClearsComplete))
+  mutating func `are kept as long as their heartbeats can confirm them`() {
     let limit = HeartbeatTimes.patience + .seconds(4)
     #expect(limit == .seconds(304))
     var report = sweep([node("1")], after: 0)
@@ -74,7 +79,8 @@ import Testing
     #expect(report.ended == [])
   }
 
-  @Test mutating func `that were lost are waited for as long as the longest trust of any node`() {
+  @Test(.guarantee(.clockStepsKeepClearsComplete))
+  mutating func `that were lost are waited for as long as the longest trust of any node`() {
     let isNew = state.note(loss: "x", longestTrust: .seconds(9), at: start)
     #expect(isNew)
     var report = wait(for: [], loss: "x", after: 8)

@@ -28,7 +28,8 @@ import Testing
     #expect(debts.removalCount == 0)
   }
 
-  @Test mutating func `do not end because of a heartbeat that was sent before them`() {
+  @Test(.guarantee(.owedRemovalsEmptyThreeTimesAtMost))
+  mutating func `do not end because of a heartbeat that was sent before them`() {
     let before = debts.lastRevision
     debts.owe([.key("a")])
     // The answer to a heartbeat from before a clear, which was followed by a new entry and the removal.
@@ -39,7 +40,8 @@ import Testing
     #expect(debts.removalCount == 0)
   }
 
-  @Test mutating func `do not end with an epoch that replicas have not acknowledged`() {
+  @Test(.guarantee(.owedRemovalsEmptyThreeTimesAtMost))
+  mutating func `do not end with an epoch that replicas have not acknowledged`() {
     debts.owe([.everything])
     for epoch in [7, 8, 9] as [UInt64] {
       debts.note(epoch: epoch, asOf: debts.lastRevision, settles: false)
@@ -97,7 +99,8 @@ import Testing
     #expect(debts.removalCount == 1)
   }
 
-  @Test mutating func `are not repeated while only replicas have yet to acknowledge them`() {
+  @Test(.guarantee(.owedRemovalsEmptyThreeTimesAtMost))
+  mutating func `are not repeated while only replicas have yet to acknowledge them`() {
     debts.owe([.key("k"), .outdated("o"), .tag("t")])
     debts.owe([.key("l")], isExecuted: true)
     let payment = debts.beginPayment()
@@ -115,7 +118,8 @@ import Testing
     #expect(Array(debts.debts.keys) == [.key("l")])
   }
 
-  @Test mutating func `are not executed because an earlier removal was`() {
+  @Test(.guarantee(.owedRemovalsEmptyThreeTimesAtMost))
+  mutating func `are not executed because an earlier removal was`() {
     debts.owe([.key("k")])
     let payment = debts.beginPayment()
     // Another clear fails during the repetition of the first one, without reaching the server.
@@ -174,7 +178,8 @@ import Testing
     #expect(refuses("1", size: 1))
   }
 
-  @Test mutating func `are sent again after some time, and reported again once they were taken`() {
+  @Test(.guarantee(.refusedValuesAreSentAgain))
+  mutating func `are sent again after some time, and reported again once they were taken`() {
     var areNew = [refuse("k", size: 100)]
     clock.advance(by: RefusedValuesState<ManualClock.Instant>.time)
     #expect(!refuses("k", size: 100))

@@ -58,7 +58,7 @@ struct `Clears that replicas acknowledge` {
 
   private static let removals: [SharedCache.Removal] = [.keys(["k"]), .tags(["t"]), .all]
 
-  @Test(arguments: removals, [ClearReach.shared, .everywhere])
+  @Test(.guarantee(.clearsWaitForReplicas), arguments: removals, [ClearReach.shared, .everywhere])
   func `D6: a clear throws while a replica is missing, and returns once it is there`(
     removal: SharedCache.Removal,
     reach: ClearReach
@@ -89,7 +89,8 @@ struct `Clears that replicas acknowledge` {
     try await engine.close()
   }
 
-  @Test func `D6: a clear that a replica has not acknowledged stays owed`() async throws {
+  @Test(.guarantee(.clearsWaitForReplicas))
+  func `D6: a clear that a replica has not acknowledged stays owed`() async throws {
     let servers = try await Servers(replicas: 1)
     let engine = try await engine(servers.server, replicas: 1) { $0.nearLease = .milliseconds(400) }
     let map = MultiplexerMap<String, String>(
@@ -117,7 +118,8 @@ struct `Clears that replicas acknowledge` {
     try await engine.close()
   }
 
-  @Test func `other commands do not wait behind a clear that waits for a replica`() async throws {
+  @Test(.guarantee(.clearsWaitForReplicas))
+  func `other commands do not wait behind a clear that waits for a replica`() async throws {
     let servers = try await Servers(replicas: 1)
     let engine = try await engine(servers.server, replicas: 1) { $0.commandTimeout = .seconds(60) }
     let cacher = engine.cacher(String.self, space: "values", schema: "1")
@@ -144,7 +146,8 @@ struct `Clears that replicas acknowledge` {
     await #expect(throws: (any Error).self) { try await cacher.remove(.all, reach: .shared) }
   }
 
-  @Test(.startsProcess) func `a negative number of replicas is a programming error`() async {
+  @Test(.guarantee(.clearsWaitForReplicas), .startsProcess)
+  func `a negative number of replicas is a programming error`() async {
     await #expect(processExitsWith: .failure) {
       var options = RedisOptions()
       options.clearReplicas = -1

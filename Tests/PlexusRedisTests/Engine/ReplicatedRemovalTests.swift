@@ -48,7 +48,7 @@ struct `A removal that replicas have to acknowledge` {
 
   private static let removals: [SharedCache.Removal] = [.keys(["values/k"]), .tags(["k"]), .all]
 
-  @Test(arguments: removals)
+  @Test(.guarantee(.owedRemovalsEmptyThreeTimesAtMost), arguments: removals)
   func `stays owed until they have it, and does not empty the cache again and again`(
     removal: SharedCache.Removal
   ) async throws {
@@ -76,7 +76,7 @@ struct `A removal that replicas have to acknowledge` {
     try await setting.end()
   }
 
-  @Test(arguments: ["key", "tag", "all"])
+  @Test(.guarantee(.owedRemovalsEmptyThreeTimesAtMost), arguments: ["key", "tag", "all"])
   func `is not repeated by the cache that has made it`(what: String) async throws {
     let setting = try await Setting { $0.commandTimeout = .seconds(1) }
     let (node, server) = (setting.node, setting.pair.first)
@@ -97,7 +97,8 @@ struct `A removal that replicas have to acknowledge` {
     try await setting.end()
   }
 
-  @Test func `delays no heartbeat, whose leases are renewed`() async throws {
+  @Test(.guarantee(.owedRemovalsEmptyThreeTimesAtMost))
+  func `delays no heartbeat, whose leases are renewed`() async throws {
     let setting = try await Setting {
       $0.commandTimeout = .seconds(600)
       $0.nearLease = .milliseconds(400)
@@ -211,7 +212,8 @@ struct `A removal that replicas have to acknowledge` {
     setting.pair.second.resume()
   }
 
-  @Test func `is waited for once by the end of the engine, for keys and tags together`()
+  @Test(.guarantee(.owedRemovalsEmptyThreeTimesAtMost))
+  func `is waited for once by the end of the engine, for keys and tags together`()
     async throws
   {
     let setting = try await Setting { options in
@@ -259,7 +261,8 @@ struct `A removal that replicas have to acknowledge` {
     try await setting.end()
   }
 
-  @Test func `is not undone by a server that has lost it, although it is not repeated`()
+  @Test(.guarantee(.owedRemovalsEmptyThreeTimesAtMost))
+  func `is not undone by a server that has lost it, although it is not repeated`()
     async throws
   {
     let origin = Guarded("1")

@@ -83,7 +83,7 @@ struct `Caches over a server that restarts while other processes continue` {
     }
   }
 
-  @Test(arguments: Change.allCases, [false, true])
+  @Test(.guarantee(.knownRemovalsStay), arguments: Change.allCases, [false, true])
   func `a change is not undone by an old snapshot, however many tokens others draw after it`(
     change: Change,
     isNew: Bool
@@ -105,7 +105,8 @@ struct `Caches over a server that restarts while other processes continue` {
     try await world.end()
   }
 
-  @Test func `a process that has heard of a clear keeps it from being undone`() async throws {
+  @Test(.guarantee(.knownRemovalsStay))
+  func `a process that has heard of a clear keeps it from being undone`() async throws {
     let world = try await World()
     #expect(try await world.node.map.request("k") == "1")
     try RedisShell.perform(["SAVE"], on: world.server)
@@ -121,7 +122,8 @@ struct `Caches over a server that restarts while other processes continue` {
     try await world.node.close()
   }
 
-  @Test func `a change is not undone although the history that was lost had a restart itself`()
+  @Test(.guarantee(.knownRemovalsStay))
+  func `a change is not undone although the history that was lost had a restart itself`()
     async throws
   {
     let world = try await World()
@@ -144,7 +146,8 @@ struct `Caches over a server that restarts while other processes continue` {
     try await world.node.close()
   }
 
-  @Test func `a restart that loses nothing empties no cache`() async throws {
+  @Test(.guarantee(.losslessRestartsEmptyNoCache))
+  func `a restart that loses nothing empties no cache`() async throws {
     let world = try await World()
     for round in 1...3 {
       #expect(try await world.node.map.request("k") == "1")
@@ -162,7 +165,8 @@ struct `Caches over a server that restarts while other processes continue` {
     try await world.end()
   }
 
-  @Test func `a server that forgets its scripts empties no cache`() async throws {
+  @Test(.guarantee(.losslessRestartsEmptyNoCache))
+  func `a server that forgets its scripts empties no cache`() async throws {
     let world = try await World()
     #expect(try await world.node.map.request("k") == "1")
     let epoch = try world.epoch
@@ -208,7 +212,8 @@ struct `Caches over a server that restarts while other processes continue` {
     try await newcomer.close()
   }
 
-  @Test func `a clear is not undone by a server that was the master before`() async throws {
+  @Test(.guarantee(.knownRemovalsStay))
+  func `a clear is not undone by a server that was the master before`() async throws {
     let pair = try await Failover()
     let origin = Guarded("1")
     let early = try await CacheNode(pair.first.address) { _ in origin.withLock { $0 } }

@@ -50,7 +50,9 @@ struct `Entries on a server` {
     try await engine.close()
   }
 
-  @Test func `stay as long as their policy can use them`() async throws {
+  @Test(.guarantee(.entriesStayAsLongAsUsable)) func `stay as long as their policy can use them`()
+    async throws
+  {
     var policy = CachePolicy(timeToLive: .seconds(600))
     policy.staleTimeToLive = .seconds(300)
     try await use(policy) { map in
@@ -72,7 +74,9 @@ struct `Entries on a server` {
     }
   }
 
-  @Test func `stay as long as their directives say`() async throws {
+  @Test(.guarantee(.entriesStayAsLongAsUsable)) func `stay as long as their directives say`()
+    async throws
+  {
     var policy = CachePolicy(timeToLive: .seconds(600))
     policy.staleTimeToLive = .seconds(300)
     let directives = CacheDirectives(timeToLive: .seconds(100), staleIfError: .seconds(2_000))
@@ -82,7 +86,8 @@ struct `Entries on a server` {
     }
   }
 
-  @Test func `stay for the retention of their space at most, or else that of the engine`()
+  @Test(.guarantee(.entriesStayAsLongAsUsable))
+  func `stay for the retention of their space at most, or else that of the engine`()
     async throws
   {
     // A stale value can be used however old it is.
@@ -102,7 +107,8 @@ struct `Entries on a server` {
     }
   }
 
-  @Test func `stay until the processes that have waited for them have read them`() async throws {
+  @Test(.guarantee(.entriesStayAsLongAsUsable))
+  func `stay until the processes that have waited for them have read them`() async throws {
     var policy = CachePolicy(timeToLive: .zero)
     policy.staleTimeToLive = .zero
     try await use(policy) { map in

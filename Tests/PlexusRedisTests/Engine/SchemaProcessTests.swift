@@ -29,7 +29,8 @@ struct `Processes of a rolling deploy` {
     for (node, answer) in answers(value) { #expect(try await node.ask("get \(key)") == answer) }
   }
 
-  @Test func `D12: processes with an old and a new schema get values of their own`() async throws {
+  @Test(.guarantee(.foreignEntriesAreMisses))
+  func `D12: processes with an old and a new schema get values of their own`() async throws {
     for round in 1..<5 {
       try origin.set("\(round)")
       #expect(try await answers("")[round - 1].node.ask("clear") == "cleared")
@@ -38,7 +39,9 @@ struct `Processes of a rolling deploy` {
     }
   }
 
-  @Test func `fetch each of 500 keys once for each version`() async throws {
+  @Test(.guarantee(.schemasCostTwoCaches)) func `fetch each of 500 keys once for each version`()
+    async throws
+  {
     let nodes = answers("1")
     for _ in 0..<2 {
       try await withThrowingTaskGroup { group in
@@ -57,7 +60,7 @@ struct `Processes of a rolling deploy` {
     for key in keys { #expect(try await node.ask("get \(key)") == answer) }
   }
 
-  @Test(arguments: [0, 1, 2, 3], ["clear k", "clear"])
+  @Test(.guarantee(.clearsReachAllSchemas), arguments: [0, 1, 2, 3], ["clear k", "clear"])
   func `use no copy that a process of either version has cleared`(
     number: Int,
     clear: String
@@ -76,7 +79,9 @@ struct `Processes of a rolling deploy` {
     }
   }
 
-  @Test func `do not wait for a fetch of the other version`() async throws {
+  @Test(.guarantee(.schemasCostTwoCaches)) func `do not wait for a fetch of the other version`()
+    async throws
+  {
     try origin.hold(true)
     try old[0].send("get k")
     await old[0].answers("fetching")
@@ -89,7 +94,7 @@ struct `Processes of a rolling deploy` {
     #expect(try origin.fetchCount == 2)
   }
 
-  @Test(arguments: ["clear k", "clear"])
+  @Test(.guarantee(.clearsReachAllSchemas), arguments: ["clear k", "clear"])
   func `store nothing that was fetched before a clear of the other version`(
     clear: String
   ) async throws {

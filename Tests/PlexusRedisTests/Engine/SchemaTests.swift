@@ -13,7 +13,7 @@ struct `Two schemas in one process` {
     case clearKey, clearTag, clearAll, clearTagEverywhere, clearAllEverywhere, store, refresh
   }
 
-  @Test(arguments: Change.allCases, [true, false])
+  @Test(.guarantee(.clearsReachAllSchemas), arguments: Change.allCases, [true, false])
   private func `change each other's copies`(change: Change, isOld: Bool) async throws {
     let server = try RedisServer()
     let origin = Guarded(1)

@@ -21,7 +21,8 @@ struct `An engine whose master is that of sentinels` {
     return try RedisEngine(.sentinel(name: name, sentinels), options: options)
   }
 
-  @Test func `follows a failover of the sentinels after the master's crash`() async throws {
+  @Test(.guarantee(.sentinelsAreFollowed))
+  func `follows a failover of the sentinels after the master's crash`() async throws {
     let servers = try await Failover()
     let sentinel = try await SentinelServer(of: servers.firstPort)
     await sentinel.knowsReplica()
@@ -50,7 +51,8 @@ struct `An engine whose master is that of sentinels` {
     for engine in [engine, node.engine, sender.engine] { try await engine.close() }
   }
 
-  @Test func `follows an announcement although the old master still answers as one`()
+  @Test(.guarantee(.sentinelsAreFollowed))
+  func `follows an announcement although the old master still answers as one`()
     async throws
   {
     let servers = try await Failover()
@@ -111,7 +113,8 @@ struct `An engine whose master is that of sentinels` {
     withExtendedLifetime(master) {}
   }
 
-  @Test func `renews the credentials of a sentinel with those of sentinels`() async throws {
+  @Test(.guarantee(.sentinelsNeverGetThePassword))
+  func `renews the credentials of a sentinel with those of sentinels`() async throws {
     let master = try AnsweringServer { $0.usual }
     guard case .tcp(_, let number) = master.address else { return }
     let port = Guarded(number)
@@ -127,7 +130,9 @@ struct `An engine whose master is that of sentinels` {
     try await engine.close()
   }
 
-  @Test func `an unknown name is an error at once`() async throws {
+  @Test(.guarantee(.sentinelsAreNotTrusted)) func `an unknown name is an error at once`()
+    async throws
+  {
     let server = try await Failover()
     let sentinel = try await SentinelServer(of: server.firstPort)
     let engine = try engine([sentinel.address], name: "other")
@@ -218,7 +223,7 @@ struct `An engine whose master is that of sentinels` {
     "*2\r\n+a\r\n+1\r\n*2\r\n+b\r\n+2\r\n",
   ]
 
-  @Test(arguments: replies)
+  @Test(.guarantee(.sentinelsAreNotTrusted), arguments: replies)
   func `a sentinel is not trusted`(reply: String) async throws {
     let servers = try RedisServer()
     let hostile = try AnsweringServer { command in

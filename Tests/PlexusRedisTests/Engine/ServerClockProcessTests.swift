@@ -20,7 +20,7 @@ struct `Processes over a server whose clock is set` {
     origin = try OriginFiles(server)
   }
 
-  @Test(arguments: [5, hour, -5, -hour])
+  @Test(.guarantee(.clockStepsKeepClearsComplete), arguments: [5, hour, -5, -hour])
   func `return nothing older than a clear everywhere, also if they were stopped`(
     step: Int
   ) async throws {
@@ -37,7 +37,8 @@ struct `Processes over a server whose clock is set` {
     #expect(await stopped.nextAnswer(after: count) == "2")
   }
 
-  @Test func `wait once for a process that was killed, for no longer than its near lease`()
+  @Test(.guarantee(.clockStepsKeepClearsComplete))
+  func `wait once for a process that was killed, for no longer than its near lease`()
     async throws
   {
     let doomed = try await NodeProcess(server, nearLease: 1_000)
@@ -54,7 +55,7 @@ struct `Processes over a server whose clock is set` {
     _ = monitor
   }
 
-  @Test(arguments: [true, false])
+  @Test(.guarantee(.clockStepsKeepClearsComplete), arguments: [true, false])
   func `take over the fetch of a process that was killed, whether they wait when the clock is set`(
     waits: Bool
   ) async throws {
@@ -78,7 +79,8 @@ struct `Processes over a server whose clock is set` {
     #expect(try origin.fetchCount == 2)
   }
 
-  @Test(arguments: [hour, -hour]) func `fetch once, although the clock is set during the fetch`(
+  @Test(.guarantee(.clockStepsKeepClearsComplete), arguments: [hour, -hour])
+  func `fetch once, although the clock is set during the fetch`(
     step: Int
   ) async throws {
     let nodes = [

@@ -15,7 +15,8 @@ import Testing
     return begun
   }
 
-  @Test mutating func `are waited for until one is confirmed over the connection`() {
+  @Test(.guarantee(.unacknowledgedEventsAreBounded))
+  mutating func `are waited for until one is confirmed over the connection`() {
     let early = begin()
     state.confirm(over: 1)
     let elsewhere = begin(over: 2)
@@ -24,7 +25,8 @@ import Testing
     #expect(state.count == 1)
   }
 
-  @Test mutating func `are not waited for up to a limit`() {
+  @Test(.guarantee(.unacknowledgedEventsAreBounded))
+  mutating func `are not waited for up to a limit`() {
     state.confirm(over: 1)
     let first = begin(100)
     #expect(first == AcknowledgementState.limit)
@@ -34,7 +36,8 @@ import Testing
     #expect(next == 1)
   }
 
-  @Test mutating func `are waited for while one fails, and until another is confirmed`() {
+  @Test(.guarantee(.unacknowledgedEventsAreBounded))
+  mutating func `are waited for while one fails, and until another is confirmed`() {
     state.confirm(over: 1)
     let first = begin(2)
     state.fail()

@@ -1,9 +1,11 @@
+import TestSupport
 import Testing
 
 @testable import PlexusRedis
 
 @Suite("The messages of a channel that are not taken yet") struct ChannelBufferStateTests {
-  @Test func `use bounded memory if the reader is always a little behind`() throws {
+  @Test(.guarantee(.outgoingBytesAreBounded))
+  func `use bounded memory if the reader is always a little behind`() throws {
     let buffer = ChannelBuffer(limit: 1 << 20, Bell())
     for _ in 0..<10 { buffer.append([1]) }
     for _ in 0..<50_000 {
@@ -13,7 +15,8 @@ import Testing
     }
   }
 
-  @Test func `D18: use bounded memory if they are many and tiny`() {
+  @Test(.guarantee(.outgoingBytesAreBounded))
+  func `D18: use bounded memory if they are many and tiny`() {
     let buffer = ChannelBuffer(limit: 1 << 20, Bell())
     let counts = (0..<50_000).map { _ in
       buffer.append([1])

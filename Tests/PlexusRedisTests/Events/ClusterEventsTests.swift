@@ -72,7 +72,7 @@ struct `Events over a cluster` {
     return Int(try RedisShell.run("XLEN {notes}:stream", on: server).dropFirst().dropLast())
   }
 
-  @Test(arguments: modes)
+  @Test(.guarantee(.movedSlotsLoseNoEvent), arguments: modes)
   func `no event is lost or repeated while the slot of the topic moves under load`(
     mode: LinkMode
   ) async throws {
@@ -119,7 +119,8 @@ struct `Events over a cluster` {
     return end
   }
 
-  @Test func `an ephemeral connection reports what it has missed while a slot moves under load`()
+  @Test(.guarantee(.ephemeralConnectionsReportMovedSlots))
+  func `an ephemeral connection reports what it has missed while a slot moves under load`()
     async throws
   {
     let cluster = try await RedisCluster()
@@ -135,7 +136,8 @@ struct `Events over a cluster` {
     for node in [sender, receiver] { try await node.engine.close() }
   }
 
-  @Test func `an ephemeral connection receives events after its master has left the cluster`()
+  @Test(.guarantee(.ephemeralConnectionsReportMovedSlots))
+  func `an ephemeral connection receives events after its master has left the cluster`()
     async throws
   {
     let cluster = try await RedisCluster()
@@ -156,7 +158,8 @@ struct `Events over a cluster` {
     for node in [sender, receiver] { try await node.engine.close() }
   }
 
-  @Test func `the nodes of a group handle everything while the slot of the topic moves`()
+  @Test(.guarantee(.movedSlotsLoseNoEvent))
+  func `the nodes of a group handle everything while the slot of the topic moves`()
     async throws
   {
     let cluster = try await RedisCluster()
@@ -186,7 +189,7 @@ struct `Events over a cluster` {
     for node in workers + [sender] { try await node.engine.close() }
   }
 
-  @Test(arguments: modes)
+  @Test(.guarantee(.movedSlotsLoseNoEvent), arguments: modes)
   func `an event that is in progress while the slot moves is acknowledged at the new master`(
     mode: LinkMode
   ) async throws {
@@ -220,7 +223,7 @@ struct `Events over a cluster` {
     try await sender.engine.close()
   }
 
-  @Test(arguments: modes)
+  @Test(.guarantee(.movedSlotsLoseNoEvent), arguments: modes)
   func `no event is lost while a replica is promoted under load`(mode: LinkMode) async throws {
     let cluster = try await RedisCluster(replicas: 1)
     let (sender, receiver) = (
@@ -243,7 +246,7 @@ struct `Events over a cluster` {
     for node in [sender, receiver] { try await node.engine.close() }
   }
 
-  @Test(arguments: modes + [.ephemeral])
+  @Test(.guarantee(.movedSlotsLoseNoEvent), arguments: modes + [.ephemeral])
   func `events that a replica has survive the crash of the master, and later ones follow`(
     mode: LinkMode
   ) async throws {
@@ -275,7 +278,8 @@ struct `Events over a cluster` {
     for node in [sender, receiver] { try await node.engine.close() }
   }
 
-  @Test func `topics of all masters keep their order over one connection to each of them`()
+  @Test(.guarantee(.clustersHaveOneConnectionPerMaster))
+  func `topics of all masters keep their order over one connection to each of them`()
     async throws
   {
     let cluster = try await RedisCluster()
@@ -363,7 +367,8 @@ struct `Events over a cluster` {
     try await sender.engine.close()
   }
 
-  @Test func `the dead letters of a group are in the slot of its topic`()
+  @Test(.guarantee(.deadLettersAreMadeInOneStep))
+  func `the dead letters of a group are in the slot of its topic`()
     async throws
   {
     struct Failure: Error {}

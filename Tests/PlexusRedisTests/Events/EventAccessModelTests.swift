@@ -118,7 +118,8 @@ struct `The user of the events of an engine` {
     return !isConnected || Self.hasRefused(server)
   }
 
-  @Test func `needs exactly the commands, keys and channels of the article for events`()
+  @Test(.guarantee(.eventUsersNeedDocumentedRights))
+  func `needs exactly the commands, keys and channels of the article for events`()
     async throws
   {
     let server = try RedisServer()

@@ -48,7 +48,8 @@ struct `Events over a server that refuses commands` {
     }
   }
 
-  @Test func `a group that an operator removes is reported, and begins again`() async throws {
+  @Test(.guarantee(.removedGroupsAreReported))
+  func `a group that an operator removes is reported, and begins again`() async throws {
     let server = try RedisServer()
     await RedisShell.waitUntilReady(server)
     let (sender, worker) = (try EventNode(server), try EventNode(server))
@@ -66,7 +67,8 @@ struct `Events over a server that refuses commands` {
     #expect(worker.reports.entries.count { $0 == "gap" } == 5)
   }
 
-  @Test func `a stream that an operator removes is reported, and begins again`() async throws {
+  @Test(.guarantee(.removedGroupsAreReported))
+  func `a stream that an operator removes is reported, and begins again`() async throws {
     let server = try RedisServer()
     await RedisShell.waitUntilReady(server)
     let (sender, worker, receiver) = (
@@ -91,7 +93,8 @@ struct `Events over a server that refuses commands` {
     #expect(worker.reports.entries.count { $0 == "gap" } == 5)
   }
 
-  @Test func `events at the end that an operator removes are a gap, and later ones follow`()
+  @Test(.guarantee(.removedGroupsAreReported))
+  func `events at the end that an operator removes are a gap, and later ones follow`()
     async throws
   {
     let server = try RedisServer()
@@ -106,7 +109,7 @@ struct `Events over a server that refuses commands` {
     #expect(await receiver.notes.first(1) == ["4"])
   }
 
-  @Test(arguments: [LinkMode.everyNode(), .ephemeral, mode])
+  @Test(.guarantee(.removedGroupsAreReported), arguments: [LinkMode.everyNode(), .ephemeral, mode])
   func `a key that gets another type is reported, and events follow once it is removed`(
     mode: LinkMode
   ) async throws {
@@ -138,7 +141,8 @@ struct `Events over a server that refuses commands` {
     await node.reports.contains("gap")
   }
 
-  @Test func `a server that becomes a replica refuses events, and nothing is lost`() async throws {
+  @Test(.guarantee(.removedGroupsAreReported))
+  func `a server that becomes a replica refuses events, and nothing is lost`() async throws {
     let server = try RedisServer()
     await RedisShell.waitUntilReady(server)
     // A server that is no master is tried again until the time is over.
@@ -164,7 +168,8 @@ struct `Events over a server that refuses commands` {
     #expect(try RedisShell.run("XLEN {notes}.dead.group:stream", on: server) == ":0\r\n")
   }
 
-  @Test func `a server without memory refuses events and dead letters, and nothing is lost`()
+  @Test(.guarantee(.removedGroupsAreReported))
+  func `a server without memory refuses events and dead letters, and nothing is lost`()
     async throws
   {
     struct Failure: Error {}
@@ -202,7 +207,7 @@ struct `Events over a server that refuses commands` {
     #expect(try RedisShell.run("XLEN {notes}.dead.group:stream", on: server) == ":1\r\n")
   }
 
-  @Test(arguments: [LinkMode.everyNode(), .ephemeral, mode])
+  @Test(.guarantee(.removedGroupsAreReported), arguments: [LinkMode.everyNode(), .ephemeral, mode])
   func `a missing permission is named, and events follow once it is granted`(
     mode: LinkMode
   ) async throws {
@@ -229,7 +234,7 @@ struct `Events over a server that refuses commands` {
     await Self.arrival(of: "1", at: node, mode)
   }
 
-  @Test
+  @Test(.guarantee(.eventsNeedNoAnnouncement))
   func `events are stored without the permission to announce them, and the status counts them`()
     async throws
   {
@@ -263,7 +268,8 @@ struct `Events over a server that refuses commands` {
     #expect(sender.engine.status.unannouncedEvents == 2)
   }
 
-  @Test func `a server without connections is reported, and loses no event`() async throws {
+  @Test(.guarantee(.removedGroupsAreReported))
+  func `a server without connections is reported, and loses no event`() async throws {
     let server = try RedisServer()
     await RedisShell.waitUntilReady(server)
     let (sender, receiver) = (try EventNode(server), try EventNode(server))
@@ -286,7 +292,8 @@ struct `Events over a server that refuses commands` {
     #expect(!receiver.reports.entries.contains { $0.hasSuffix("gap") })
   }
 
-  @Test func `a server that loads its data is waited for, and nothing is lost`() async throws {
+  @Test(.guarantee(.removedGroupsAreReported))
+  func `a server that loads its data is waited for, and nothing is lost`() async throws {
     let server = try RedisServer(
       "--key-load-delay",
       "1000",
@@ -321,7 +328,8 @@ struct `Events over a server that refuses commands` {
     }
   }
 
-  @Test func `two connections of one node to a group share its events`() async throws {
+  @Test(.guarantee(.removedGroupsAreReported))
+  func `two connections of one node to a group share its events`() async throws {
     let server = try RedisServer()
     await RedisShell.waitUntilReady(server)
     let (sender, worker) = (try EventNode(server), try EventNode(server))

@@ -48,8 +48,8 @@ struct `Topics that other programs change` {
 
   // MARK: - Removed events
 
-  @Test func `D14: events that are removed from between others are a gap for a group`() async throws
-  {
+  @Test(.guarantee(.removedEventsBetweenAreAGap))
+  func `D14: events that are removed from between others are a gap for a group`() async throws {
     let (worker, gate) = try await hold(Self.group)
     // The node reads one event, then two, then four at a time: these are within the last ones.
     try perform("XDEL {notes}:stream", on: [5, 6, 9])
@@ -60,7 +60,8 @@ struct `Topics that other programs change` {
     await worker.reports.wait { $0.count { $0 == "named gap" } == 2 }
   }
 
-  @Test func `D15: events that are removed from between others are a gap for every node`()
+  @Test(.guarantee(.removedEventsBetweenAreAGap))
+  func `D15: events that are removed from between others are a gap for every node`()
     async throws
   {
     await sender.connect(.publishOnly)
@@ -76,7 +77,8 @@ struct `Topics that other programs change` {
 
   // MARK: - Groups
 
-  @Test func `D14: a group whose consumers are removed handles its events`()
+  @Test(.guarantee(.foreignGroupChangesLoseNoEvent))
+  func `D14: a group whose consumers are removed handles its events`()
     async throws
   {
     let (worker, gate) = try await hold(Self.group)
@@ -91,7 +93,7 @@ struct `Topics that other programs change` {
     #expect(Set(worker.notes.entries) == Set((0...10).map { "\($0)" }))
   }
 
-  @Test(arguments: [LinkMode.everyNode(), group])
+  @Test(.guarantee(.renamedStreamsAreReported), arguments: [LinkMode.everyNode(), group])
   func `a stream that is renamed is reported, and events follow`(mode: LinkMode) async throws {
     let (node, gate) = try await hold(mode)
     gate.open()
@@ -104,7 +106,7 @@ struct `Topics that other programs change` {
     #expect(node.notes.count == 12)
   }
 
-  @Test(arguments: [LinkMode.everyNode(), group])
+  @Test(.guarantee(.renamedStreamsAreReported), arguments: [LinkMode.everyNode(), group])
   func `a stream that expires is reported, and events follow`(mode: LinkMode) async throws {
     let (node, gate) = try await hold(mode)
     gate.open()
@@ -117,7 +119,7 @@ struct `Topics that other programs change` {
     #expect(node.notes.count == 12)
   }
 
-  @Test(arguments: [LinkMode.everyNode(), group])
+  @Test(.guarantee(.renamedStreamsAreReported), arguments: [LinkMode.everyNode(), group])
   func `D14 and D15: a stream that is replaced by an older one is reported`(
     mode: LinkMode
   ) async throws {
@@ -140,7 +142,10 @@ struct `Topics that other programs change` {
     #expect(node.notes.entries.count { $0 == "later" } == 1)
   }
 
-  @Test(arguments: [LinkMode.everyNode(), .ephemeral, group])
+  @Test(
+    .guarantee(.renamedStreamsAreReported),
+    arguments: [LinkMode.everyNode(), .ephemeral, group]
+  )
   func `a stream whose last position is raised is used, and the hole is a gap`(
     mode: LinkMode
   )
@@ -169,7 +174,7 @@ struct `Topics that other programs change` {
     await node.reports.contains("gap")
   }
 
-  @Test
+  @Test(.guarantee(.foreignGroupChangesLoseNoEvent))
   func `D14: a group that is set back handles its events again, and later ones follow`()
     async throws
   {
@@ -190,7 +195,8 @@ struct `Topics that other programs change` {
     #expect(await other.notes.first(4).last == "3")
   }
 
-  @Test func `D14: an event that another program has acknowledged is handled by its node, once`()
+  @Test(.guarantee(.foreignGroupChangesLoseNoEvent))
+  func `D14: an event that another program has acknowledged is handled by its node, once`()
     async throws
   {
     let (worker, gate) = try await hold(Self.group)
@@ -204,7 +210,10 @@ struct `Topics that other programs change` {
 
   // MARK: - Retries
 
-  @Test(arguments: [Duration.seconds(Int64.max), .seconds(4_000_000_000), .nanoseconds(1)])
+  @Test(
+    .guarantee(.leavingNodesHandOverWithoutRetryTime),
+    arguments: [Duration.seconds(Int64.max), .seconds(4_000_000_000), .nanoseconds(1)]
+  )
   func `D14: a node that leaves gives its events back, whatever the time for retries is`(
     retryAfter: Duration
   ) async throws {

@@ -65,7 +65,7 @@ struct `Groups over a Redis server` {
     }
   }
 
-  @Test(arguments: [1, 3])
+  @Test(.guarantee(.attemptsCountForHandledEvents), arguments: [1, 3])
   func `D14: an event that kills its nodes takes no other event to the dead letters`(
     attempts: Int
   ) async throws {
@@ -88,7 +88,8 @@ struct `Groups over a Redis server` {
     withExtendedLifetime(dead) {}
   }
 
-  @Test func `D14: an event whose reading was not confirmed keeps its attempts`() async throws {
+  @Test(.guarantee(.attemptsCountForHandledEvents))
+  func `D14: an event whose reading was not confirmed keeps its attempts`() async throws {
     let first = try EventNode(server)
     let gate = Gate()
     first.observe { _ in try await gate.wait() }
@@ -113,7 +114,8 @@ struct `Groups over a Redis server` {
     #expect(try deadLetterCount() == 0)
   }
 
-  @Test func `D14: events that a node gives back keep their attempts`() async throws {
+  @Test(.guarantee(.attemptsCountForHandledEvents))
+  func `D14: events that a node gives back keep their attempts`() async throws {
     await sender.connect(.publishOnly)
     for number in 0..<20 { try await sender.publish("\(number)") }
     let first = try EventNode(server)
@@ -132,7 +134,8 @@ struct `Groups over a Redis server` {
     #expect(try deadLetterCount() == 1)
   }
 
-  @Test func `D14: a rejection by a node that was overtaken is no dead letter`() async throws {
+  @Test(.guarantee(.lateRejectionsFail))
+  func `D14: a rejection by a node that was overtaken is no dead letter`() async throws {
     await sender.connect(.publishOnly)
     try await sender.publish("0")
     let node = try EventNode(server)
@@ -157,7 +160,7 @@ struct `Groups over a Redis server` {
 
   // MARK: - Positions that were given again
 
-  @Test(arguments: [false, true])
+  @Test(.guarantee(.lostEventsGetNoForeignAnswer), arguments: [false, true])
   func `D14: an answer for a lost event is no answer for the one in its place`(
     isRejection: Bool
   ) async throws {
@@ -199,7 +202,8 @@ struct `Groups over a Redis server` {
 
   // MARK: - Events of other programs
 
-  @Test func `an event with thousands of fields is a dead letter with all of them`() async throws {
+  @Test(.guarantee(.undecodableMessagesAreReported))
+  func `an event with thousands of fields is a dead letter with all of them`() async throws {
     let worker = try EventNode(server)
     await sender.connect(.publishOnly)
     await worker.receive(Self.mode(attempts: 3))
@@ -215,7 +219,8 @@ struct `Groups over a Redis server` {
     #expect(try RedisShell.run(script, on: server) == ":12000\r\n")
   }
 
-  @Test func `D14: events that were trimmed before a group has read them are a gap`() async throws {
+  @Test(.guarantee(.removedUnreadEventsAreAGap))
+  func `D14: events that were trimmed before a group has read them are a gap`() async throws {
     let worker = try EventNode(server)
     let gate = Gate()
     worker.observe { note in if note.text == "0" { try await gate.wait() } }

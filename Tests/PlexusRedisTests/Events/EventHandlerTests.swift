@@ -20,7 +20,7 @@ struct `Handlers of events over a Redis server` {
     sender = try EventNode(server)
   }
 
-  @Test(arguments: [LinkMode.everyNode(), EventNode.group])
+  @Test(.guarantee(.fullOutboxesReportErrors), arguments: [LinkMode.everyNode(), EventNode.group])
   func `D18: a handler that publishes while the outbox is full gets an error, and continues`(
     mode: LinkMode
   ) async throws {
@@ -43,7 +43,8 @@ struct `Handlers of events over a Redis server` {
     #expect(failures.count == 1)
   }
 
-  @Test func `D14: an event whose handler ends its own connection goes to another node`()
+  @Test(.guarantee(.leavingNodesHandOverWithoutRetryTime))
+  func `D14: an event whose handler ends its own connection goes to another node`()
     async throws
   {
     let (worker, other) = (try EventNode(server), try EventNode(server))
@@ -62,7 +63,8 @@ struct `Handlers of events over a Redis server` {
     #expect(worker.notes.entries == ["0", "1"])
   }
 
-  @Test func `D14: a handler that fails after its event was taken over repeats nothing`()
+  @Test(.guarantee(.overtakenFailuresCostNoAttempt))
+  func `D14: a handler that fails after its event was taken over repeats nothing`()
     async throws
   {
     let (worker, heir) = (try EventNode(server), try EventNode(server))
@@ -96,7 +98,7 @@ struct `Handlers of events over a Redis server` {
 
   // MARK: - Cancelled publishers
 
-  @Test
+  @Test(.guarantee(.cancelledPublishersEnd))
   func `D16: a publisher that is cancelled at any time ends, and its event is stored at most once`()
     async throws
   {
@@ -129,7 +131,8 @@ struct `Handlers of events over a Redis server` {
 
   // MARK: - Closing
 
-  @Test func `D14: an engine that is closed after its tokens gives back their events`()
+  @Test(.guarantee(.leavingNodesHandOverWithoutRetryTime))
+  func `D14: an engine that is closed after its tokens gives back their events`()
     async throws
   {
     let mode = LinkMode.oneNode(group: "group", retryAfter: .seconds(60), attempts: 100)
@@ -156,7 +159,7 @@ struct `Handlers of events over a Redis server` {
     await heir.notes.wait { Set($0).count == 20 }
   }
 
-  @Test(arguments: [false, true])
+  @Test(.guarantee(.closedLinksEndAllCalls), arguments: [false, true])
   func `D14: a link that is closed ends all that runs`(isSuspended: Bool) async throws {
     let node = try EventNode(server) {
       $0.eventTimeout = .seconds(2)

@@ -64,7 +64,7 @@ struct `Events over a server that answers wrongly` {
     "*1\r\n+18446744073709551615-18446744073709551615\r\n",
   ]
 
-  @Test(arguments: nonsense)
+  @Test(.guarantee(.wrongServersAreUsedWithPauses), arguments: nonsense)
   func `fail or end, and crash nothing`(reply: String) async throws {
     let server = try AnsweringServer { _ in reply }
     let link = link(to: server, timeout: .milliseconds(500))
@@ -106,7 +106,8 @@ struct `Events over a server that answers wrongly` {
     }
   }
 
-  @Test func `a group that is gone whenever it is read is read again with pauses only`()
+  @Test(.guarantee(.wrongServersAreUsedWithPauses))
+  func `a group that is gone whenever it is read is read again with pauses only`()
     async throws
   {
     let server = try AnsweringServer { command in
@@ -132,8 +133,8 @@ struct `Events over a server that answers wrongly` {
     await link.close()
   }
 
-  @Test func `an entry that cannot be read is an error, and is not left out silently`() async throws
-  {
+  @Test(.guarantee(.wrongServersAreUsedWithPauses))
+  func `an entry that cannot be read is an error, and is not left out silently`() async throws {
     let entries = "\(Self.entry("1-0"))*2\r\n+broken\r\n*0\r\n\(Self.entry("1-2"))"
     let server = try AnsweringServer { command in
       switch command.first {
@@ -166,7 +167,8 @@ struct `Events over a server that answers wrongly` {
     }
   }
 
-  @Test func `a reply that answers no command ends the connection, before it shifts later ones`()
+  @Test(.guarantee(.wrongServersAreUsedWithPauses))
+  func `a reply that answers no command ends the connection, before it shifts later ones`()
     async throws
   {
     let server = try AnsweringServer { command in
@@ -182,9 +184,12 @@ struct `Events over a server that answers wrongly` {
     await connection.close()
   }
 
-  @Test(arguments: [
-    "+OK\r\n", "*2\r\n+proto\r\n:2\r\n", "%1\r\n+proto\r\n:2\r\n", "$-1\r\n", ":3\r\n",
-  ])
+  @Test(
+    .guarantee(.wrongServersAreUsedWithPauses),
+    arguments: [
+      "+OK\r\n", "*2\r\n+proto\r\n:2\r\n", "%1\r\n+proto\r\n:2\r\n", "$-1\r\n", ":3\r\n",
+    ]
+  )
   func `a server that does not switch to RESP3 is not used, and the reason is named`(
     hello: String
   ) async throws {
@@ -195,7 +200,8 @@ struct `Events over a server that answers wrongly` {
     await connection.close()
   }
 
-  @Test func `messages of the server between replies shift none of them`() async throws {
+  @Test(.guarantee(.wrongServersAreUsedWithPauses))
+  func `messages of the server between replies shift none of them`() async throws {
     let server = try AnsweringServer { command in
       ">2\r\n+invalidate\r\n*1\r\n+k\r\n+\(command.last ?? "")\r\n>1\r\n+unknown\r\n>0\r\n"
     }

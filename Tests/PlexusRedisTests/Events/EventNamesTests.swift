@@ -23,10 +23,13 @@ struct `Topics with names in several spellings` {
     return token
   }
 
-  @Test(arguments: [
-    LinkMode.ephemeral, .everyNode(),
-    .oneNode(group: "group", retryAfter: .seconds(60), attempts: 3),
-  ])
+  @Test(
+    .guarantee(.equalTextsAreOneTopic),
+    arguments: [
+      LinkMode.ephemeral, .everyNode(),
+      .oneNode(group: "group", retryAfter: .seconds(60), attempts: 3),
+    ]
+  )
   func `D14 and D15: are one topic, so that an event reaches the nodes that spell it otherwise`(
     mode: LinkMode
   ) async throws {
@@ -44,7 +47,8 @@ struct `Topics with names in several spellings` {
     for token in tokens { token.cancel() }
   }
 
-  @Test func `D14: are one topic with one group, so that an event is handled once`() async throws {
+  @Test(.guarantee(.equalTextsAreOneTopic))
+  func `D14: are one topic with one group, so that an event is handled once`() async throws {
     let server = try RedisServer()
     await RedisShell.waitUntilReady(server)
     let (sender, worker, other) = (
@@ -74,7 +78,8 @@ struct `Topics with names in several spellings` {
     for token in tokens { token.cancel() }
   }
 
-  @Test func `D14: an event that waits for a batch of another spelling is stored in its topic`()
+  @Test(.guarantee(.equalTextsAreOneTopic))
+  func `D14: an event that waits for a batch of another spelling is stored in its topic`()
     async throws
   {
     let server = try RedisServer()

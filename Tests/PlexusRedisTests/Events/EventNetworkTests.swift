@@ -13,7 +13,8 @@ struct `Events over a bad network` {
   /// Numbers of bytes after which connections break: more than a script, and no whole number of messages.
   private static let limits = [9_001, 7_013, 11_027, 8_009]
 
-  @Test func `D15 and D16: connections that break within messages lose and repeat nothing`()
+  @Test(.guarantee(.brokenConnectionsLoseNoEvent))
+  func `D15 and D16: connections that break within messages lose and repeat nothing`()
     async throws
   {
     let server = try RedisServer()
@@ -45,7 +46,8 @@ struct `Events over a bad network` {
     #expect(receiver.reports.entries.contains("interrupted"))
   }
 
-  @Test func `D14: a group handles everything over connections that break within messages`()
+  @Test(.guarantee(.brokenConnectionsLoseNoEvent))
+  func `D14: a group handles everything over connections that break within messages`()
     async throws
   {
     let server = try RedisServer()
@@ -80,7 +82,10 @@ struct `Events over a bad network` {
     )
   }
 
-  @Test(arguments: [LinkMode.everyNode(), EventNode.group])
+  @Test(
+    .guarantee(.brokenConnectionsLoseNoEvent),
+    arguments: [LinkMode.everyNode(), EventNode.group]
+  )
   func `D15: a connection that is lost without a notice is replaced`(mode: LinkMode) async throws {
     let (proxy, sender, receiver) = try nodes()
     await sender.connect(.publishOnly)
@@ -94,7 +99,8 @@ struct `Events over a bad network` {
     #expect(await receiver.notes.first(3) == ["0", "1", "2"])
   }
 
-  @Test func `an ephemeral connection that is lost without a notice says what it has missed`()
+  @Test(.guarantee(.brokenConnectionsLoseNoEvent))
+  func `an ephemeral connection that is lost without a notice says what it has missed`()
     async throws
   {
     let (proxy, sender, receiver) = try nodes()
@@ -109,7 +115,8 @@ struct `Events over a bad network` {
     #expect(!receiver.notes.entries.contains("0"))
   }
 
-  @Test func `D16: an event whose confirmation was lost is recognized when it is sent again`()
+  @Test(.guarantee(.brokenConnectionsLoseNoEvent))
+  func `D16: an event whose confirmation was lost is recognized when it is sent again`()
     async throws
   {
     let server = try RedisServer()
@@ -131,7 +138,8 @@ struct `Events over a bad network` {
     #expect(try RedisShell.run("XLEN {notes}:stream", on: server) == ":7\r\n")
   }
 
-  @Test func `D14: a node that is overtaken while its connection stalls loses no event`()
+  @Test(.guarantee(.brokenConnectionsLoseNoEvent))
+  func `D14: a node that is overtaken while its connection stalls loses no event`()
     async throws
   {
     let server = try RedisServer()

@@ -58,7 +58,8 @@ import Testing
 
   private mutating func leave(_ id: UInt64) -> String? { outbox.takePublisher(of: id) }
 
-  @Test mutating func `are sent at once, until two batches of the topic are in flight`() throws {
+  @Test(.guarantee(.waitingEventsArePublishedTogether))
+  mutating func `are sent at once, until two batches of the topic are in flight`() throws {
     let (first, second) = (try begin("1"), try begin("2"))
     #expect(first.number == 1)
     #expect(second.number == 2)
@@ -77,7 +78,8 @@ import Testing
     #expect(finish(first).next == ["5"])
   }
 
-  @Test mutating func `are sent at once again when none is in flight`() throws {
+  @Test(.guarantee(.waitingEventsArePublishedTogether))
+  mutating func `are sent at once again when none is in flight`() throws {
     let batch = try begin("1")
     #expect(finish(batch).next == nil)
     let (second, third) = (try begin("2"), try begin("3"))
@@ -87,7 +89,7 @@ import Testing
     #expect(try begin("5").number == 5)
   }
 
-  @Test
+  @Test(.guarantee(.waitingEventsArePublishedTogether))
   mutating func `go in batches of bounded number and size, in order; a full one does not wait`()
     throws
   {
@@ -116,7 +118,9 @@ import Testing
     #expect(publish("d") == .waits)
   }
 
-  @Test mutating func `are refused when too many bytes wait`() throws {
+  @Test(.guarantee(.outgoingBytesAreBounded)) mutating func `are refused when too many bytes wait`()
+    throws
+  {
     outbox = Outbox(limit: 1_000)
     let (first, _) = (try begin("1"), try begin("2"))
     #expect(publish(String(repeating: "x", count: 150), beside: 800) == .waits)
@@ -129,7 +133,8 @@ import Testing
     #expect(publish(String(repeating: "x", count: 200), beside: 800) == .waits)
   }
 
-  @Test mutating func `are not sent once their publisher has left`() throws {
+  @Test(.guarantee(.waitingEventsArePublishedTogether))
+  mutating func `are not sent once their publisher has left`() throws {
     let first = try begin("1")
     _ = try begin("2")
     for body in ["3", "4", "5"] { #expect(publish(body) == .waits) }
@@ -144,7 +149,8 @@ import Testing
     #expect(outbox.bytes == 0)
   }
 
-  @Test mutating func `are not sent after their time`() throws {
+  @Test(.guarantee(.waitingEventsArePublishedTogether))
+  mutating func `are not sent after their time`() throws {
     let first = try begin("1")
     _ = try begin("2")
     #expect(publish("3", deadline: 10) == .waits)
@@ -155,7 +161,8 @@ import Testing
     #expect(outbox.count == 2)
   }
 
-  @Test mutating func `name the latest batch that was confirmed`() throws {
+  @Test(.guarantee(.waitingEventsArePublishedTogether))
+  mutating func `name the latest batch that was confirmed`() throws {
     let (first, second) = (try begin("1"), try begin("2"))
     #expect(first.latest == nil)
     let (early, late) = (LinkPosition(epoch: 5, number: 1), LinkPosition(epoch: 5, number: 2))
@@ -167,7 +174,8 @@ import Testing
     #expect(try begin("other", to: "u").latest == nil)
   }
 
-  @Test func `go with the priority of the most urgent publisher`() {
+  @Test(.guarantee(.sharedCallsHaveTheHighestPriority))
+  func `go with the priority of the most urgent publisher`() {
     let priorities: [TaskPriority] = [.low, .high, .background]
     let messages = priorities.enumerated().map { number, priority in
       Outbox.Message(
@@ -201,7 +209,8 @@ import Testing
     .array([.integer(number), .error(RedisError(Array(text.utf8)))])
   }
 
-  @Test func `have consecutive positions, without the ones that the engine has refused`() throws {
+  @Test(.guarantee(.waitingEventsArePublishedTogether))
+  func `have consecutive positions, without the ones that the engine has refused`() throws {
     let first = RESPValue.string(Array("7-3".utf8))
     #expect(try results(of: 3, in: .array([first])) == ["7-3", "7-4", "7-5"])
     #expect(
@@ -212,7 +221,8 @@ import Testing
     )
   }
 
-  @Test func `are stored without an announcement, which the reply names`() throws {
+  @Test(.guarantee(.eventsNeedNoAnnouncement))
+  func `are stored without an announcement, which the reply names`() throws {
     let first = RESPValue.string(Array("7-3".utf8))
     let reply = RESPValue.array([first, refusal(2, "FULL x"), refusal(0, "NOPERM")])
     #expect(try results(of: 3, in: reply) == ["7-3", "FULL x", "7-4"])
@@ -220,12 +230,16 @@ import Testing
     #expect(TopicScripts.isAnnounced(.array([first, refusal(2, "FULL x")])))
   }
 
-  @Test(arguments: [
-    RESPValue.null, .string(Array("7-3".utf8)), .array([]), .array([.null]), .array([.integer(3)]),
-    .array([.string(Array("seven".utf8))]), .array([.string(Array("7-3".utf8)), .integer(1)]),
-    .array([.string(Array("7-3".utf8)), .array([.integer(1), .null])]),
-    .array([.null, .array([.integer(1), .error(RedisError(Array("A".utf8)))])]),
-  ])
+  @Test(
+    .guarantee(.waitingEventsArePublishedTogether),
+    arguments: [
+      RESPValue.null, .string(Array("7-3".utf8)), .array([]), .array([.null]),
+      .array([.integer(3)]),
+      .array([.string(Array("seven".utf8))]), .array([.string(Array("7-3".utf8)), .integer(1)]),
+      .array([.string(Array("7-3".utf8)), .array([.integer(1), .null])]),
+      .array([.null, .array([.integer(1), .error(RedisError(Array("A".utf8)))])]),
+    ]
+  )
   func `have no result in a reply of another shape`(reply: RESPValue) {
     #expect(throws: TierError.self) { try results(of: 2, in: reply) }
   }

@@ -7,7 +7,8 @@ import Testing
   .enabled(if: RedisServer.executable != nil, "redis-server or valkey-server is not installed")
 )
 struct `Processes that share events over a Redis server` {
-  @Test func `D14: the event of a process that is killed before its answer is handled by another`()
+  @Test(.guarantee(.groupsHandleEachEvent))
+  func `D14: the event of a process that is killed before its answer is handled by another`()
     async throws
   {
     let server = try RedisServer()
@@ -26,7 +27,7 @@ struct `Processes that share events over a Redis server` {
     await heir.answers("handled 1")
   }
 
-  @Test(arguments: [1, 7, 40, 99])
+  @Test(.guarantee(.unacknowledgedEventsAreBounded), arguments: [1, 7, 40, 99])
   func `D14: of the events that a killed process has handled, at most one is handled again`(
     count: Int
   ) async throws {
@@ -51,8 +52,8 @@ struct `Processes that share events over a Redis server` {
     #expect(handled(doomed).intersection(handled(heir)).count <= 1)
   }
 
-  @Test func `D14: what was published before the first process of a group is handled`() async throws
-  {
+  @Test(.guarantee(.groupsHandleEachEvent))
+  func `D14: what was published before the first process of a group is handled`() async throws {
     let server = try RedisServer()
     let sender = try await NodeProcess(server)
     let worker = try await NodeProcess(server)
@@ -64,7 +65,8 @@ struct `Processes that share events over a Redis server` {
     for number in 0..<10 { await worker.answers("handled \(number)") }
   }
 
-  @Test func `D14: a process that stands still loses its event to another one`() async throws {
+  @Test(.guarantee(.groupsHandleEachEvent))
+  func `D14: a process that stands still loses its event to another one`() async throws {
     let server = try RedisServer()
     let origin = try OriginFiles(server)
     let (slow, other) = (try await NodeProcess(server), try await NodeProcess(server))
@@ -80,7 +82,8 @@ struct `Processes that share events over a Redis server` {
     slow.goOn()
   }
 
-  @Test func `D15: a process that stood still, and whose connections were killed, gets everything`()
+  @Test(.guarantee(.everyNodeFollowsBrokenConnections))
+  func `D15: a process that stood still, and whose connections were killed, gets everything`()
     async throws
   {
     let server = try RedisServer()
@@ -103,7 +106,8 @@ struct `Processes that share events over a Redis server` {
     #expect(notes.count == 50 && Set(notes).count == 50)
   }
 
-  @Test func `D16: an event whose answer is lost is stored once, with an id, and not echoed`()
+  @Test(.guarantee(.eventsDoNotReturn))
+  func `D16: an event whose answer is lost is stored once, with an id, and not echoed`()
     async throws
   {
     let server = try RedisServer()
@@ -149,7 +153,8 @@ struct `Processes that share events over a Redis server` {
     #expect(try RedisShell.run("EVAL \"\(line)\" 0", on: server) == "+12 12\r\n")
   }
 
-  @Test func `D18: the events that wait for a stopped server have a limit, and others fail`()
+  @Test(.guarantee(.outgoingBytesAreBounded))
+  func `D18: the events that wait for a stopped server have a limit, and others fail`()
     async throws
   {
     let server = try RedisServer()

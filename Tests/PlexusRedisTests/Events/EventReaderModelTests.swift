@@ -34,7 +34,8 @@ struct `The readers of events` {
     LinkMessage(id: id, type: "type", version: 1, origin: "origin", body: [1])
   }
 
-  @Test func `D14: a node that leaves wakes the other ones for its events`() async throws {
+  @Test(.guarantee(.eventsOfLeavingNodesAreHandledAtOnce))
+  func `D14: a node that leaves wakes the other ones for its events`() async throws {
     let (a, b) = (link(), link())
     let heir = reader(b)
     for round in 1...3 {
@@ -152,7 +153,8 @@ struct `The readers of events` {
     }
   }
 
-  @Test func `an event that was removed after it was read is delivered`() async throws {
+  @Test(.guarantee(.removedEventsAreDeliveredOrReported))
+  func `an event that was removed after it was read is delivered`() async throws {
     let (sender, link) = (link(), link())
     let reader = reader(link, pace: .milliseconds(5), readingFirst: 4)
     try await publish(0..<8, by: sender)
@@ -174,7 +176,7 @@ struct `The readers of events` {
     "for index = 2, #pending do redis.call('XACK', key, 'group', pending[index][1]) end",
   ]
 
-  @Test(arguments: removals)
+  @Test(.guarantee(.foreignGroupChangesLoseNoEvent), arguments: removals)
   func `D14: events that were read and are no longer pending are delivered`(
     removal: String
   ) async throws {
@@ -196,7 +198,7 @@ struct `The readers of events` {
     for link in [sender, link] { await link.close() }
   }
 
-  @Test
+  @Test(.guarantee(.removedUnreadEventsAreAGap))
   func `D14: events that were removed are a gap, also if the connection is replaced meanwhile`()
     async throws
   {
@@ -246,7 +248,8 @@ struct `The readers of events` {
     return reading
   }
 
-  @Test func `D14: events that others remove while a group reads the next ones are no gap`()
+  @Test(.guarantee(.removedReadEventsAreNoGap))
+  func `D14: events that others remove while a group reads the next ones are no gap`()
     async throws
   {
     let proxy = try RedisProxy(server)
@@ -277,7 +280,8 @@ struct `The readers of events` {
     return next
   }
 
-  @Test func `D14: events that others remove between a look and its reading are a gap`()
+  @Test(.guarantee(.removedUnreadEventsAreAGap))
+  func `D14: events that others remove between a look and its reading are a gap`()
     async throws
   {
     let next = try await readLast(after: "XTRIM {topic}:stream MAXLEN = 1")
@@ -285,7 +289,8 @@ struct `The readers of events` {
     #expect(next?.message.id == "3")
   }
 
-  @Test func `D14: events that others read between a look and its reading are no gap`()
+  @Test(.guarantee(.removedUnreadEventsAreAGap))
+  func `D14: events that others read between a look and its reading are no gap`()
     async throws
   {
     let reading = "XREADGROUP GROUP group other COUNT 2 STREAMS {topic}:stream >"
@@ -294,7 +299,7 @@ struct `The readers of events` {
     #expect(next?.message.id == "3")
   }
 
-  @Test(arguments: [false, true])
+  @Test(.guarantee(.removedReadEventsAreNoGap), arguments: [false, true])
   func `D15: events that others remove while a node reads the next ones are no gap`(
     isAhead: Bool
   ) async throws {
@@ -360,7 +365,7 @@ struct `The readers of events` {
     return log
   }
 
-  @Test(arguments: [false, true])
+  @Test(.guarantee(.oldDataIsReportedAsAGap), arguments: [false, true])
   func `D15: a reader reports a loss of others after one that it has reported itself`(
     isGroup: Bool
   ) async throws {
@@ -445,7 +450,8 @@ struct `The readers of events` {
     _ = await reading.result
   }
 
-  @Test func `D14: a reader that leaves while it takes over messages reads no more of them`()
+  @Test(.guarantee(.leavingReadersTakeNoEvents))
+  func `D14: a reader that leaves while it takes over messages reads no more of them`()
     async throws
   {
     let proxy = try RedisProxy(server)
@@ -458,7 +464,8 @@ struct `The readers of events` {
     await sender.close()
   }
 
-  @Test func `D14: a reader that leaves while it gives a message back reads no more of them`()
+  @Test(.guarantee(.leavingReadersTakeNoEvents))
+  func `D14: a reader that leaves while it gives a message back reads no more of them`()
     async throws
   {
     let proxy = try RedisProxy(server)
@@ -472,7 +479,8 @@ struct `The readers of events` {
     await sender.close()
   }
 
-  @Test func `D14: events behind a handler that takes long go to the other nodes`() async throws {
+  @Test(.guarantee(.readAheadEventsMoveOn))
+  func `D14: events behind a handler that takes long go to the other nodes`() async throws {
     let (sender, slow, quick) = (link(), link(), link())
     let readers = [slow, quick].map {
       // A busy machine can keep a reader from renewing its event for some seconds.
@@ -493,7 +501,8 @@ struct `The readers of events` {
     for link in [sender, slow, quick] { await link.close() }
   }
 
-  @Test func `D15: events arrive while those before them are handled, each once`() async throws {
+  @Test(.guarantee(.everyNodeFollowsBrokenConnections))
+  func `D15: events arrive while those before them are handled, each once`() async throws {
     let link = link()
     try await publish(1..<10, by: link)
     let reader = EventReader(link, TopicNames("topic"), after: .start)
@@ -507,7 +516,8 @@ struct `The readers of events` {
     await link.close()
   }
 
-  @Test func `D15: an event that is published after its reader has looked ahead is posted`()
+  @Test(.guarantee(.everyNodeFollowsBrokenConnections))
+  func `D15: an event that is published after its reader has looked ahead is posted`()
     async throws
   {
     let link = link()
@@ -539,7 +549,8 @@ struct `The readers of events` {
     }
   }
 
-  @Test func `D14: acknowledgements are not waited for, up to a limit`() async throws {
+  @Test(.guarantee(.unacknowledgedEventsAreBounded))
+  func `D14: acknowledgements are not waited for, up to a limit`() async throws {
     let proxy = try RedisProxy(server)
     let link = link(at: proxy.address)
     var positions: [LinkPosition] = []
@@ -565,7 +576,8 @@ struct `The readers of events` {
     await link.close()
   }
 
-  @Test func `D14: an event whose acknowledgement is sent again is not given to another node`()
+  @Test(.guarantee(.unacknowledgedEventsAreBounded))
+  func `D14: an event whose acknowledgement is sent again is not given to another node`()
     async throws
   {
     let proxy = try RedisProxy(server)
@@ -605,7 +617,7 @@ struct `The readers of events` {
     #expect(failures.entries == [])
   }
 
-  @Test(arguments: [false, true])
+  @Test(.guarantee(.unacknowledgedEventsAreBounded), arguments: [false, true])
   func `D14: a link that is closed while an acknowledgement is waited for gives nothing back`(
     throwing: Bool
   ) async throws {
@@ -673,7 +685,7 @@ struct `The readers of events` {
     }
   }
 
-  @Test
+  @Test(.guarantee(.unacknowledgedEventsAreBounded))
   func `D14: an event is given back if its acknowledgement fails after its handler has ended`()
     async throws
   {
@@ -688,7 +700,7 @@ struct `The readers of events` {
     await link.close()
   }
 
-  @Test
+  @Test(.guarantee(.unacknowledgedEventsAreBounded))
   func `D14: a late answer for a lost event does not give back the one in its place`()
     async throws
   {
@@ -700,7 +712,10 @@ struct `The readers of events` {
     await link.close()
   }
 
-  @Test(arguments: [LinkMode.everyNode(from: .start), .oneNode(group: "group")])
+  @Test(
+    .guarantee(.undecodableMessagesAreReported),
+    arguments: [LinkMode.everyNode(from: .start), .oneNode(group: "group")]
+  )
   func `an event that is larger than a reply is reported, and harms no later one`(
     mode: LinkMode
   ) async throws {

@@ -31,7 +31,8 @@ struct `Events over a server that restarts with old data` {
     for number in numbers { try await (node ?? sender).publish("\(number)") }
   }
 
-  @Test func `D15: a node reports that positions were given again, however many there are`()
+  @Test(.guarantee(.oldDataIsReportedAsAGap))
+  func `D15: a node reports that positions were given again, however many there are`()
     async throws
   {
     let proxy = try RedisProxy(server)
@@ -58,7 +59,8 @@ struct `Events over a server that restarts with old data` {
     #expect(Array(received.prefix(10)) == (0..<10).map { "\($0)" })
   }
 
-  @Test func `D15: a node that has not received what was lost reports it as well`()
+  @Test(.guarantee(.oldDataIsReportedAsAGap))
+  func `D15: a node that has not received what was lost reports it as well`()
     async throws
   {
     await sender.connect(.publishOnly)
@@ -89,7 +91,8 @@ struct `Events over a server that restarts with old data` {
     )
   }
 
-  @Test func `D15: events that follow the loss at once are posted after its report`() async throws {
+  @Test(.guarantee(.oldDataIsReportedAsAGap))
+  func `D15: events that follow the loss at once are posted after its report`() async throws {
     let receiver = try EventNode(server)
     await sender.connect(.publishOnly)
     await receiver.receive(.everyNode())
@@ -103,7 +106,8 @@ struct `Events over a server that restarts with old data` {
     #expect(receiver.reports.entries.contains("gap"))
   }
 
-  @Test func `D15: a reader reports a rollback once, also if the publisher reports it as well`()
+  @Test(.guarantee(.oldDataIsReportedAsAGap))
+  func `D15: a reader reports a rollback once, also if the publisher reports it as well`()
     async throws
   {
     let receiver = try EventNode(server)
@@ -124,7 +128,7 @@ struct `Events over a server that restarts with old data` {
     #expect(receiver.reports.entries.count { $0.hasSuffix("gap") } == 2)
   }
 
-  @Test
+  @Test(.guarantee(.oldDataIsReportedAsAGap))
   func `D14: a group that is behind what its node has handled reports it, and repeats nothing`()
     async throws
   {
@@ -142,7 +146,8 @@ struct `Events over a server that restarts with old data` {
     #expect(worker.reports.entries.contains("gap"))
   }
 
-  @Test func `D14: a node of a group reports that positions were given again`() async throws {
+  @Test(.guarantee(.oldDataIsReportedAsAGap))
+  func `D14: a node of a group reports that positions were given again`() async throws {
     let proxy = try RedisProxy(server)
     let worker = try EventNode(at: proxy.address)
     await sender.connect(.publishOnly)
@@ -169,7 +174,8 @@ struct `Events over a server that restarts with old data` {
     #expect(Set(worker.notes.entries).count == worker.notes.count)
   }
 
-  @Test func `D14: a group that is gone begins with the oldest event, and repeats nothing`()
+  @Test(.guarantee(.oldDataIsReportedAsAGap))
+  func `D14: a group that is gone begins with the oldest event, and repeats nothing`()
     async throws
   {
     let worker = try EventNode(server)
@@ -195,7 +201,9 @@ struct `Events over a server that restarts with old data` {
     #expect(await heir.notes.first(1) == ["9"])
   }
 
-  @Test func `D14: a restart that loses nothing is no loss`() async throws {
+  @Test(.guarantee(.oldDataIsReportedAsAGap)) func `D14: a restart that loses nothing is no loss`()
+    async throws
+  {
     let (receiver, worker) = (try EventNode(server), try EventNode(server))
     for node in [receiver, worker] { node.observe() }
     await sender.connect(.publishOnly)
@@ -230,7 +238,7 @@ struct `Events over a server that restarts with old data` {
     return other
   }
 
-  @Test(arguments: [LinkMode.everyNode(), .ephemeral])
+  @Test(.guarantee(.oldDataIsReportedAsAGap), arguments: [LinkMode.everyNode(), .ephemeral])
   func `D15: readers that have read nothing report that positions were given again, once`(
     mode: LinkMode
   ) async throws {
@@ -256,7 +264,8 @@ struct `Events over a server that restarts with old data` {
     #expect(receiver.reports.entries.count { $0.hasSuffix("gap") } == count)
   }
 
-  @Test func `D14: a node of a group that has read nothing reports it as well`() async throws {
+  @Test(.guarantee(.oldDataIsReportedAsAGap))
+  func `D14: a node of a group that has read nothing reports it as well`() async throws {
     let proxy = try RedisProxy(server)
     let (worker, heir) = (try EventNode(at: proxy.address), try EventNode(server))
     await sender.connect(.publishOnly)
@@ -282,7 +291,8 @@ struct `Events over a server that restarts with old data` {
 
   // MARK: - Order and number of the reports
 
-  @Test func `D14: a group reports a rollback once, before what it has read ahead`() async throws {
+  @Test(.guarantee(.oldDataIsReportedAsAGap))
+  func `D14: a group reports a rollback once, before what it has read ahead`() async throws {
     let worker = try EventNode(server)
     let (first, second) = (Gate(), Gate())
     worker.observe { note in
@@ -314,7 +324,8 @@ struct `Events over a server that restarts with old data` {
     #expect(Set(worker.notes.entries).count == worker.notes.count)
   }
 
-  @Test func `D14: a group reports a rollback although nothing is published afterwards`()
+  @Test(.guarantee(.oldDataIsReportedAsAGap))
+  func `D14: a group reports a rollback although nothing is published afterwards`()
     async throws
   {
     let worker = try EventNode(server)

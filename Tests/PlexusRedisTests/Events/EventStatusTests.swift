@@ -9,7 +9,9 @@ import Testing
   .enabled(if: RedisServer.executable != nil, "redis-server or valkey-server is not installed")
 )
 struct `The status of an engine` {
-  @Test func `tells about the connection of the events`() async throws {
+  @Test(.guarantee(.engineStatusHasStateAndLoad)) func `tells about the connection of the events`()
+    async throws
+  {
     let server = try RedisServer()
     let node = try EventNode(server)
     await node.engine.becomesConnected()
@@ -35,7 +37,8 @@ struct `The status of an engine` {
     #expect(node.engine.status.events.unansweredCommands == 0)
   }
 
-  @Test func `counts events that the server has not confirmed`() async throws {
+  @Test(.guarantee(.engineStatusHasStateAndLoad))
+  func `counts events that the server has not confirmed`() async throws {
     let server = try RedisServer()
     let node = try EventNode(server)
     await node.connect(.publishOnly)
@@ -55,7 +58,8 @@ struct `The status of an engine` {
     #expect(status.events.unansweredCommands == 0)
   }
 
-  @Test func `counts events of groups that are not acknowledged`() async throws {
+  @Test(.guarantee(.engineStatusHasStateAndLoad))
+  func `counts events of groups that are not acknowledged`() async throws {
     let server = try RedisServer()
     let (sender, worker) = (try EventNode(server), try EventNode(server))
     let gate = Gate()
@@ -70,7 +74,8 @@ struct `The status of an engine` {
     await worker.acknowledgedAll()
   }
 
-  @Test func `has one connection however many tasks use the events first`() async throws {
+  @Test(.guarantee(.engineStatusHasStateAndLoad))
+  func `has one connection however many tasks use the events first`() async throws {
     let server = try RedisServer()
     for _ in 0..<20 {
       let node = try EventNode(server)

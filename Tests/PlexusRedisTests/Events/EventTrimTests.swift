@@ -9,7 +9,8 @@ import Testing
   .enabled(if: RedisServer.executable != nil, "redis-server or valkey-server is not installed")
 )
 struct `A topic with a group that is absent` {
-  @Test func `continues for others, and reports the gap to the group`() async throws {
+  @Test(.guarantee(.trimmingTopicsContinue))
+  func `continues for others, and reports the gap to the group`() async throws {
     let server = try RedisServer()
     func node() throws -> EventNode {
       try EventNode(server) { ($0.eventLimit, $0.whenGroupIsBehind) = (1_000, .trim) }
@@ -42,7 +43,8 @@ struct `A topic with a group that is absent` {
     for node in [sender, listener, late] { try await node.engine.close() }
   }
 
-  @Test func `is given the gap before the first event that it still has`() async throws {
+  @Test(.guarantee(.absentGroupsGetTheGapFirst))
+  func `is given the gap before the first event that it still has`() async throws {
     let server = try RedisServer()
     func node() throws -> EventNode {
       try EventNode(server) { ($0.eventLimit, $0.whenGroupIsBehind) = (1_000, .trim) }

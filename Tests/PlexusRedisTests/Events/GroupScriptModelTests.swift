@@ -57,7 +57,8 @@ struct `The scripts of groups` {
     }
   }
 
-  @Test func `D14: a node that lives keeps the events that it renews`() async throws {
+  @Test(.guarantee(.renewedEventsStayWithTheirNode))
+  func `D14: a node that lives keeps the events that it renews`() async throws {
     let connection = try await connect(reading: 4)
     // The first one was not renewed, nor the third one.
     for id in ["1-0", "1-2"] {
@@ -67,7 +68,8 @@ struct `The scripts of groups` {
     #expect(try await pending("a", over: connection) == ["1-1 1", "1-3 1"])
   }
 
-  @Test func `D14: the events of a node that is gone go to the others together`() async throws {
+  @Test(.guarantee(.renewedEventsStayWithTheirNode))
+  func `D14: the events of a node that is gone go to the others together`() async throws {
     let connection = try await connect(reading: 20)
     for number in 0..<20 {
       let claim = "XCLAIM KEY group a 0 1-\(number) IDLE 100000 RETRYCOUNT 1 JUSTID"
@@ -79,7 +81,8 @@ struct `The scripts of groups` {
     #expect(try await pending("released", over: connection) == (16..<20).map { "1-\($0) 1" })
   }
 
-  @Test func `a node that leaves gives back all its events`() async throws {
+  @Test(.guarantee(.renewedEventsStayWithTheirNode))
+  func `a node that leaves gives back all its events`() async throws {
     let connection = try await connect(reading: 3)
     _ = try await TopicScripts.leave.run(
       on: Route(connection),
@@ -90,7 +93,7 @@ struct `The scripts of groups` {
     #expect(try await claim(by: "b", over: connection) == ["1-0 2", "1-1 1", "1-2 1"])
   }
 
-  @Test(arguments: [true, false])
+  @Test(.guarantee(.foreignGroupChangesLoseNoEvent), arguments: [true, false])
   func `an event that is no longer pending stays with its node while no other can have handled it`(
     isInTime: Bool
   ) async throws {
@@ -106,7 +109,8 @@ struct `The scripts of groups` {
     #expect(reply.elements?.map(\.text) == (isInTime ? ["1-0", "1-1"] : ["1-0"]))
   }
 
-  @Test func `an event that was removed after it was read stays with its node`() async throws {
+  @Test(.guarantee(.removedEventsAreDeliveredOrReported))
+  func `an event that was removed after it was read stays with its node`() async throws {
     let connection = try await connect(reading: 3)
     try await send("XDEL KEY 1-1", over: connection)
     for _ in 0..<3 {
@@ -120,7 +124,8 @@ struct `The scripts of groups` {
     #expect(try await pending("a", over: connection) == ["1-0 1", "1-1 1", "1-2 1"])
   }
 
-  @Test func `D14: the next event of a node that dies has had its attempt, the others have not`()
+  @Test(.guarantee(.attemptsCountForHandledEvents))
+  func `D14: the next event of a node that dies has had its attempt, the others have not`()
     async throws
   {
     let connection = try await connect(reading: 3)

@@ -1,14 +1,18 @@
 import Plexus
+import TestSupport
 import Testing
 
 @testable import PlexusRedis
 
 @Suite struct `The format of events` {
-  @Test(arguments: [
-    "", "a", "%", "\n", "%25", "%0A", "%250A", "\r\n", "%\u{301}", "\n\u{301}",
-    "a%\u{200D}b\n\u{FE0F}",
-    "\u{301}", "\u{E9}%", "%%\n\n", "%2", "0A",
-  ])
+  @Test(
+    .guarantee(.messagesKeepAllCharacters),
+    arguments: [
+      "", "a", "%", "\n", "%25", "%0A", "%250A", "\r\n", "%\u{301}", "\n\u{301}",
+      "a%\u{200D}b\n\u{FE0F}",
+      "\u{301}", "\u{E9}%", "%%\n\n", "%2", "0A",
+    ]
+  )
   func `keeps any id, origin and type`(text: String) throws {
     let message = LinkMessage(id: text, type: text, version: -7, origin: text, body: [0, 10, 13])
     let header = Array(MessageFormat.header(of: message).utf8)

@@ -46,7 +46,8 @@ struct `The script that publishes events` {
       .map { String(decoding: $0.message.body, as: UTF8.self) }
   }
 
-  @Test func `D16: appends a batch once, however often it is sent`() async throws {
+  @Test(.guarantee(.waitingEventsArePublishedTogether))
+  func `D16: appends a batch once, however often it is sent`() async throws {
     let server = try RedisServer()
     let connection = try await RedisConnection.connected(to: server)
     let first = try await run(batch(1, ["a", "b", "c"]), on: connection).map { try $0.get() }
@@ -60,7 +61,8 @@ struct `The script that publishes events` {
     #expect(try await bodies(on: connection) == ["a", "b", "c", "d"])
   }
 
-  @Test func `D16: refuses a batch that the engine no longer knows`() async throws {
+  @Test(.guarantee(.waitingEventsArePublishedTogether))
+  func `D16: refuses a batch that the engine no longer knows`() async throws {
     let server = try RedisServer()
     let connection = try await RedisConnection.connected(to: server)
     _ = try await run(batch(1 + TopicNames.remembered, ["new"]), on: connection)
@@ -71,7 +73,8 @@ struct `The script that publishes events` {
     #expect(try await bodies(on: connection) == ["new"])
   }
 
-  @Test func `D16: a message that was refused is refused again, and the others are not repeated`()
+  @Test(.guarantee(.waitingEventsArePublishedTogether))
+  func `D16: a message that was refused is refused again, and the others are not repeated`()
     async throws
   {
     let server = try RedisServer()
@@ -103,7 +106,8 @@ struct `The script that publishes events` {
     #expect(try await bodies(on: connection).count == 2_000)
   }
 
-  @Test func `D15: a server with older data gets a new epoch for the whole batch`() async throws {
+  @Test(.guarantee(.waitingEventsArePublishedTogether))
+  func `D15: a server with older data gets a new epoch for the whole batch`() async throws {
     let server = try RedisServer()
     let connection = try await RedisConnection.connected(to: server)
     let old = try await run(batch(1, ["a", "b"]), on: connection).map { try $0.get() }
@@ -120,7 +124,8 @@ struct `The script that publishes events` {
     #expect(losses == [false, false, true, false])
   }
 
-  @Test func `announces each message of a batch to its listeners`() async throws {
+  @Test(.guarantee(.waitingEventsArePublishedTogether))
+  func `announces each message of a batch to its listeners`() async throws {
     let server = try RedisServer()
     let pushes = Log<[RESPValue]>()
     let listener = try await RedisConnection.connected(to: server) { pushes.append($0) }

@@ -1,4 +1,5 @@
 import Plexus
+import TestSupport
 import Testing
 
 @testable import PlexusRedis
@@ -12,12 +13,13 @@ import Testing
     )
   }
 
-  @Test func `have increasing numbers, also of topics that were forgotten`() {
+  @Test(.guarantee(.outgoingBytesAreBounded))
+  func `have increasing numbers, also of topics that were forgotten`() {
     var state = PublishedState()
     #expect((1...3).map { _ in state.next() } == [1, 2, 3])
   }
 
-  @Test func `are known by the latest one of each topic`() {
+  @Test(.guarantee(.outgoingBytesAreBounded)) func `are known by the latest one of each topic`() {
     var state = PublishedState()
     state.confirm(message(2, at: 0), of: "topic")
     // Confirmed later, although it was sent before.
@@ -26,7 +28,7 @@ import Testing
     #expect(state.latest(of: "other") == nil)
   }
 
-  @Test func `use bounded memory if topics come and go`() {
+  @Test(.guarantee(.outgoingBytesAreBounded)) func `use bounded memory if topics come and go`() {
     var state = PublishedState()
     let second: Nanoseconds = 1_000_000_000
     // Ten topics a second, of which the engine remembers those of ten minutes.

@@ -80,7 +80,8 @@ struct `Events that are published at once` {
     }
   }
 
-  @Test func `a publisher whose actor is busy delays no others`() async throws {
+  @Test(.guarantee(.waitingEventsArePublishedTogether))
+  func `a publisher whose actor is busy delays no others`() async throws {
     let server = try RedisServer()
     let node = try await node(on: server)
     let occupied = Occupied()
@@ -96,7 +97,8 @@ struct `Events that are published at once` {
     #expect(try await texts(on: server) == ["first", "1", "2", "3"])
   }
 
-  @Test func `D14: events that wait go together, each batch in order`() async throws {
+  @Test(.guarantee(.waitingEventsArePublishedTogether))
+  func `D14: events that wait go together, each batch in order`() async throws {
     let server = try RedisServer()
     let node = try EventNode(server)
     await node.connect(.publishOnly)
@@ -122,8 +124,8 @@ struct `Events that are published at once` {
     #expect(node.engine.status.events.outboxBytes == 0)
   }
 
-  @Test func `an event whose publisher is cancelled while it waits is not published`() async throws
-  {
+  @Test(.guarantee(.waitingEventsArePublishedTogether))
+  func `an event whose publisher is cancelled while it waits is not published`() async throws {
     let server = try RedisServer()
     let node = try await node(on: server)
     let tasks = await publish((0..<6).map { "\($0)" }, by: node)
@@ -137,7 +139,8 @@ struct `Events that are published at once` {
     #expect(try await texts(on: server).sorted() == ["0", "1", "2", "3", "5", "first"])
   }
 
-  @Test func `D14: an event that the topic has no room for fails alone`() async throws {
+  @Test(.guarantee(.waitingEventsArePublishedTogether))
+  func `D14: an event that the topic has no room for fails alone`() async throws {
     let server = try RedisServer()
     let node = try EventNode(server) { $0.eventLimit = 1_000 }
     await node.connect(.publishOnly)
@@ -161,7 +164,8 @@ struct `Events that are published at once` {
     #expect(try RedisShell.run("XLEN {notes}:stream", on: server) == ":2000\r\n")
   }
 
-  @Test func `D18: the bytes of events that wait are bounded`() async throws {
+  @Test(.guarantee(.outgoingBytesAreBounded))
+  func `D18: the bytes of events that wait are bounded`() async throws {
     let server = try RedisServer()
     let node = try await node(on: server) { $0.outboxBytes = 10_000 }
     let tasks = await publish(["1", "2", String(repeating: "x", count: 2_000)], by: node)
@@ -174,7 +178,8 @@ struct `Events that are published at once` {
     #expect(try await texts(on: server).count == 4)
   }
 
-  @Test func `D14: events that wait fail if the server does not answer`() async throws {
+  @Test(.guarantee(.waitingEventsArePublishedTogether))
+  func `D14: events that wait fail if the server does not answer`() async throws {
     let server = try RedisServer()
     let node = try await node(on: server) { $0.eventTimeout = .milliseconds(200) }
     let tasks = await publish((0..<5).map { "\($0)" }, by: node)
@@ -191,7 +196,8 @@ struct `Events that are published at once` {
     #expect(others.count == Set(others).count)
   }
 
-  @Test func `D14: the time of an event that waits begins with its publish`() async throws {
+  @Test(.guarantee(.waitingEventsArePublishedTogether))
+  func `D14: the time of an event that waits begins with its publish`() async throws {
     let (server, other) = (try RedisServer(), try RedisServer())
     let node = try await node(on: server) { $0.eventTimeout = .seconds(2) }
     let slower = try await self.node(on: other) { $0.eventTimeout = .seconds(3) }
@@ -212,7 +218,8 @@ struct `Events that are published at once` {
     #expect(node.engine.status.unconfirmedEvents == 0)
   }
 
-  @Test func `D14: a closed engine ends the events that wait`() async throws {
+  @Test(.guarantee(.waitingEventsArePublishedTogether))
+  func `D14: a closed engine ends the events that wait`() async throws {
     let server = try RedisServer()
     let node = try await node(on: server)
     let tasks = await publish((0..<5).map { "\($0)" }, by: node)

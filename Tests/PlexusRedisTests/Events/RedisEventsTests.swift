@@ -11,7 +11,7 @@ import Testing
   .enabled(if: RedisServer.executable != nil, "redis-server or valkey-server is not installed")
 )
 struct `Events over a Redis server` {
-  @Test(arguments: EventLinkConformance.Rule.allCases)
+  @Test(.guarantee(.linksAreCheckedByOneSuite), arguments: EventLinkConformance.Rule.allCases)
   func `passes the conformance suite of links`(rule: EventLinkConformance.Rule) async throws {
     let server = try RedisServer()
     let suite = EventLinkConformance { count in
@@ -24,7 +24,7 @@ struct `Events over a Redis server` {
     try await suite.check(rule)
   }
 
-  @Test(arguments: [LinkMode.ephemeral, .everyNode()])
+  @Test(.guarantee(.eventsDoNotReturn), arguments: [LinkMode.ephemeral, .everyNode()])
   func `what one node publishes, all post once, in order`(mode: LinkMode) async throws {
     let server = try RedisServer()
     let nodes = [try EventNode(server), try EventNode(server), try EventNode(server)]
@@ -40,7 +40,8 @@ struct `Events over a Redis server` {
     #expect(try RedisShell.run("XLEN {notes}:stream", on: server) == ":201\r\n")
   }
 
-  @Test func `D16: no event is lost or appended twice while connections are killed`() async throws {
+  @Test(.guarantee(.eventsDoNotReturn))
+  func `D16: no event is lost or appended twice while connections are killed`() async throws {
     let server = try RedisServer()
     let (sender, receiver) = (try EventNode(server), try EventNode(server))
     await sender.connect(.publishOnly)
@@ -74,7 +75,8 @@ struct `Events over a Redis server` {
     }
   }
 
-  @Test func `D15: what was published while a connection was broken is posted afterwards`()
+  @Test(.guarantee(.everyNodeFollowsBrokenConnections))
+  func `D15: what was published while a connection was broken is posted afterwards`()
     async throws
   {
     let server = try RedisServer()
@@ -89,7 +91,8 @@ struct `Events over a Redis server` {
     #expect(!receiver.reports.entries.contains { $0.hasSuffix("gap") })
   }
 
-  @Test func `D15: a stream that was trimmed, or lost, is reported as a gap`() async throws {
+  @Test(.guarantee(.everyNodeFollowsBrokenConnections))
+  func `D15: a stream that was trimmed, or lost, is reported as a gap`() async throws {
     let server = try RedisServer()
     let (sender, receiver) = (try EventNode(server), try EventNode(server))
     await sender.connect(.publishOnly)
@@ -134,7 +137,8 @@ struct `Events over a Redis server` {
     return nil
   }
 
-  @Test func `an ephemeral connection that was broken says what it has missed`() async throws {
+  @Test(.guarantee(.ephemeralConnectionsReportMissedEvents))
+  func `an ephemeral connection that was broken says what it has missed`() async throws {
     let server = try RedisServer()
     let (sender, receiver) = (try EventNode(server), try EventNode(server))
     await sender.connect(.publishOnly)
@@ -155,7 +159,8 @@ struct `Events over a Redis server` {
     if received.count < 11 { #expect(receiver.reports.entries.contains("named gap")) }
   }
 
-  @Test func `D14: a group handles everything once while nodes come and go`() async throws {
+  @Test(.guarantee(.groupsHandleEachEvent))
+  func `D14: a group handles everything once while nodes come and go`() async throws {
     let server = try RedisServer()
     let sender = try EventNode(server)
     await sender.connect(.publishOnly)
@@ -173,7 +178,8 @@ struct `Events over a Redis server` {
     #expect(Set(all.entries).count == 200)
   }
 
-  @Test func `messages of other programs are reported, and harm no later ones`() async throws {
+  @Test(.guarantee(.undecodableMessagesAreReported))
+  func `messages of other programs are reported, and harm no later ones`() async throws {
     let server = try RedisServer()
     let (sender, receiver, worker) = (
       try EventNode(server), try EventNode(server), try EventNode(server)
@@ -196,7 +202,8 @@ struct `Events over a Redis server` {
     #expect(try RedisShell.run("XLEN {notes}:stream", on: server) == ":5\r\n")
   }
 
-  @Test func `messages of other programs on a channel are reported, and harm no later ones`()
+  @Test(.guarantee(.undecodableMessagesAreReported))
+  func `messages of other programs on a channel are reported, and harm no later ones`()
     async throws
   {
     let server = try RedisServer()
@@ -218,7 +225,8 @@ struct `Events over a Redis server` {
     #expect(!receiver.reports.entries.contains { $0.hasSuffix("gap") })
   }
 
-  @Test func `a handler that never returns stops its node only, until it leaves`() async throws {
+  @Test(.guarantee(.undecodableMessagesAreReported))
+  func `a handler that never returns stops its node only, until it leaves`() async throws {
     let server = try RedisServer()
     let (sender, stuck, other) = (
       try EventNode(server), try EventNode(server), try EventNode(server)
@@ -238,7 +246,8 @@ struct `Events over a Redis server` {
     #expect(stuck.notes.count == 1)
   }
 
-  @Test func `a new engine continues where a closed one has ended`() async throws {
+  @Test(.guarantee(.undecodableMessagesAreReported))
+  func `a new engine continues where a closed one has ended`() async throws {
     let server = try RedisServer()
     let (sender, worker) = (try EventNode(server), try EventNode(server))
     await sender.connect(.publishOnly)
@@ -257,7 +266,8 @@ struct `Events over a Redis server` {
     try await engine.close()
   }
 
-  @Test func `a message of 64 MB that no node can read harms no later one`() async throws {
+  @Test(.guarantee(.undecodableMessagesAreReported))
+  func `a message of 64 MB that no node can read harms no later one`() async throws {
     let server = try RedisServer()
     let (sender, worker) = (try EventNode(server), try EventNode(server))
     await sender.connect(.publishOnly)
@@ -271,7 +281,8 @@ struct `Events over a Redis server` {
     await worker.reports.wait { $0.contains { $0.hasPrefix("rejected") } }
   }
 
-  @Test func `D18: an event that the outbox has no room for is refused`() async throws {
+  @Test(.guarantee(.outgoingBytesAreBounded))
+  func `D18: an event that the outbox has no room for is refused`() async throws {
     let server = try RedisServer()
     let sender = try EventNode(server) { $0.outboxBytes = 10_000 }
     await sender.connect(.publishOnly)
@@ -283,7 +294,8 @@ struct `Events over a Redis server` {
     #expect(try RedisShell.run("XLEN {notes}:stream", on: server) == ":2\r\n")
   }
 
-  @Test func `a topic keeps what a group needs, and refuses more than twice its limit`()
+  @Test(.guarantee(.outgoingBytesAreBounded))
+  func `a topic keeps what a group needs, and refuses more than twice its limit`()
     async throws
   {
     let server = try RedisServer()
@@ -311,7 +323,8 @@ struct `Events over a Redis server` {
     try await sender.publish("later")
   }
 
-  @Test func `a key of another type is reported, and publishing fails`() async throws {
+  @Test(.guarantee(.undecodableMessagesAreReported))
+  func `a key of another type is reported, and publishing fails`() async throws {
     let server = try RedisServer()
     let node = try EventNode(server)
     await node.engine.becomesConnected()

@@ -1,11 +1,15 @@
+import TestSupport
 import Testing
 
 @testable import PlexusRedis
 
 @Suite struct `The names of topics in the engine` {
-  @Test(arguments: [
-    ("\u{E9}", "e\u{301}"), ("a\u{1E09}b", "ac\u{327}\u{301}b"), ("\u{AC00}", "\u{1100}\u{1161}"),
-  ])
+  @Test(
+    .guarantee(.equalTextsAreOneTopic),
+    arguments: [
+      ("\u{E9}", "e\u{301}"), ("a\u{1E09}b", "ac\u{327}\u{301}b"), ("\u{AC00}", "\u{1100}\u{1161}"),
+    ]
+  )
   func `are the same for texts that are equal`(composed: String, decomposed: String) {
     let (left, right) = (TopicNames(composed), TopicNames(decomposed))
     #expect(left.stream.utf8.elementsEqual(right.stream.utf8))
@@ -18,9 +22,12 @@ import Testing
   }
 
   // A scalar that forms a character with the one before it would hide a separator from a comparison of characters.
-  @Test(arguments: [
-    "\u{301}", "\u{301}a", "\u{200D}", "%\u{301}", "{\u{338}", "}\u{301}", "\u{FE0F}",
-  ])
+  @Test(
+    .guarantee(.equalTextsAreOneTopic),
+    arguments: [
+      "\u{301}", "\u{301}a", "\u{200D}", "%\u{301}", "{\u{338}", "}\u{301}", "\u{FE0F}",
+    ]
+  )
   func `keep their separators, whatever the topic is`(topic: String) {
     let names = TopicNames(topic)
     let bytes = Array(names.stream.utf8)
@@ -32,7 +39,8 @@ import Testing
     #expect(released.utf8.elementsEqual("{topic}:released:".utf8 + Array(topic.utf8)))
   }
 
-  @Test func `of dead letters have the hash tag of their topic`() {
+  @Test(.guarantee(.deadLettersAreMadeInOneStep))
+  func `of dead letters have the hash tag of their topic`() {
     #expect(TopicNames("orders.dead.billing").stream == "{orders}.dead.billing:stream")
     #expect(TopicNames("a.dead.b.dead.c").stream == "{a}.dead.b.dead.c:stream")
     #expect(TopicNames(".dead.b").stream == "{.dead.b}:stream")

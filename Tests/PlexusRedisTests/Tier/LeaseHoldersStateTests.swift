@@ -38,7 +38,8 @@ import Testing
     state.over(key, at: start.advanced(by: .seconds(second))) != nil
   }
 
-  @Test mutating func `end if they are not renewed for their length`() {
+  @Test(.guarantee(.clockStepsKeepClearsComplete))
+  mutating func `end if they are not renewed for their length`() {
     #expect(note(at: 0) == .seconds(10))
     #expect(note(for: .seconds(4), at: 6) == .seconds(4))
     #expect(!isOver(at: 9))
@@ -50,7 +51,10 @@ import Testing
     #expect(!isOver(at: 10))
   }
 
-  @Test(arguments: [(1, 7), (2, 0)] as [(UInt64, Int64)])
+  @Test(
+    .guarantee(.clockStepsKeepClearsComplete),
+    arguments: [(1, 7), (2, 0)] as [(UInt64, Int64)]
+  )
   mutating func `begin again with each renewal and each holder`(token: UInt64, renewal: Int64) {
     _ = note(at: 0)
     #expect(note((token, renewal), at: 9) == .seconds(10))
@@ -58,7 +62,8 @@ import Testing
     #expect(isOver(at: 19))
   }
 
-  @Test mutating func `last from their renewal if the clocks have kept pace since then`() {
+  @Test(.guarantee(.clockStepsKeepClearsComplete))
+  mutating func `last from their renewal if the clocks have kept pace since then`() {
     _ = state.note(moment(0), tolerating: .seconds(1))
     // Renewed at 2, and found at 8.
     #expect(note((1, 7), for: .seconds(4), at: 8, ahead: .milliseconds(-900)) == .seconds(4))
@@ -67,13 +72,14 @@ import Testing
     #expect(isOver(at: 20))
   }
 
-  @Test mutating func `last from a look if this node did not know the clock at their renewal`() {
+  @Test(.guarantee(.clockStepsKeepClearsComplete))
+  mutating func `last from a look if this node did not know the clock at their renewal`() {
     #expect(note(for: .seconds(4), at: 0) == .seconds(10))
     #expect(note((2, 0), for: .seconds(-80), at: 20) == .seconds(10))
     #expect(note((3, 0), for: .seconds(3_600), at: 21) == .seconds(10))
   }
 
-  @Test(arguments: [-3_600, -9, -2, 2, 9, 3_600])
+  @Test(.guarantee(.clockStepsKeepClearsComplete), arguments: [-3_600, -9, -2, 2, 9, 3_600])
   mutating func `do not end because the clock of the server is set`(step: Int) {
     let ahead = Duration.seconds(step)
     _ = note(at: 0)
@@ -86,13 +92,15 @@ import Testing
     #expect(note((1, 9), for: .seconds(9) + ahead, at: 6) == .seconds(10))
   }
 
-  @Test mutating func `do not end because longer leases tolerate a step`() {
+  @Test(.guarantee(.clockStepsKeepClearsComplete))
+  mutating func `do not end because longer leases tolerate a step`() {
     _ = state.note(moment(0), tolerating: .seconds(60))
     _ = state.note(moment(1, ahead: .seconds(5)), tolerating: .seconds(60))
     #expect(note(for: .seconds(5), at: 2, ahead: .seconds(5)) == .seconds(10))
   }
 
-  @Test mutating func `are forgotten if they are many and old`() {
+  @Test(.guarantee(.clockStepsKeepClearsComplete))
+  mutating func `are forgotten if they are many and old`() {
     for number in 0..<20_000 {
       _ = state.note(
         (1, 0),
@@ -127,7 +135,11 @@ struct `Leases on a server whose clock is set` {
     if case .busy(lease.version, _, _) = try await node.look(lease.key) { true } else { false }
   }
 
-  @Test(arguments: [1, 61, 3_600, 7_300, -61, -7_300], [false, true])
+  @Test(
+    .guarantee(.clockStepsKeepClearsComplete),
+    arguments: [1, 61, 3_600, 7_300, -61, -7_300],
+    [false, true]
+  )
   func `are not taken over, and are renewed`(step: Int, isRenewed: Bool) async throws {
     let (a, b) = (try await Node("a", on: server), try await Node("b", on: server))
     let lease = try await a.lease("k")
@@ -143,7 +155,8 @@ struct `Leases on a server whose clock is set` {
     #expect(try await a.tier.fill([1], under: lease) == .stored)
   }
 
-  @Test(arguments: [3_600, 7_300]) func `are not taken over if they were renewed since a look`(
+  @Test(.guarantee(.clockStepsKeepClearsComplete), arguments: [3_600, 7_300])
+  func `are not taken over if they were renewed since a look`(
     step: Int
   ) async throws {
     let length = Duration.milliseconds(20)
@@ -157,7 +170,7 @@ struct `Leases on a server whose clock is set` {
     #expect(try await isBusy(b, lease))
   }
 
-  @Test(arguments: [0, 600, -600])
+  @Test(.guarantee(.clockStepsKeepClearsComplete), arguments: [0, 600, -600])
   func `have another number with each renewal`(step: Int) async throws {
     let node = try await Node("a", on: server)
     let lease = try await node.lease("k")

@@ -59,7 +59,8 @@ struct `Schemas of a space` {
     )
   }
 
-  @Test func `lose their entries and leases by a removal in one of them`() async throws {
+  @Test(.guarantee(.clearsReachAllSchemas))
+  func `lose their entries and leases by a removal in one of them`() async throws {
     for (remover, other) in [(old, new), (new, old)] {
       try await fill()
       let lease = try await other.lease("open")
@@ -72,7 +73,8 @@ struct `Schemas of a space` {
     }
   }
 
-  @Test func `keep their entries as fallbacks after an outdating in one of them`() async throws {
+  @Test(.guarantee(.clearsReachAllSchemas))
+  func `keep their entries as fallbacks after an outdating in one of them`() async throws {
     try await fill()
     let lease = try await new.lease("open")
     try await old.tier.outdate(["k", "open", "none"])
@@ -87,7 +89,8 @@ struct `Schemas of a space` {
     #expect(try await send("EXISTS", .text(old.tier.names.entry("none"))).integer == 0)
   }
 
-  @Test func `are outdated by a value that is stored in another one, and not by a fill`()
+  @Test(.guarantee(.clearsReachAllSchemas))
+  func `are outdated by a value that is stored in another one, and not by a fill`()
     async throws
   {
     try await fill()
@@ -113,7 +116,8 @@ struct `Schemas of a space` {
     #expect(try await payloads() == [nil, nil])
   }
 
-  @Test func `that a process has not heard of are found by its removals`() async throws {
+  @Test(.guarantee(.clearsReachAllSchemas))
+  func `that a process has not heard of are found by its removals`() async throws {
     try await fill()
     for number in 3..<12 {
       let node = try await Node("c", on: server, schema: "\(number):")
@@ -128,7 +132,7 @@ struct `Schemas of a space` {
     }
   }
 
-  @Test(arguments: ["", "x", "-1"])
+  @Test(.guarantee(.clearsReachAllSchemas), arguments: ["", "x", "-1"])
   func `lose everything if the server has lost their list`(list: String) async throws {
     try await fill()
     let lease = try await new.lease("open")
@@ -153,7 +157,8 @@ struct `Schemas of a space` {
     #expect(list.hasPrefix("60000 "))
   }
 
-  @Test func `of another layout are neither read nor changed`() async throws {
+  @Test(.guarantee(.foreignLayoutsAreUntouched))
+  func `of another layout are neither read nor changed`() async throws {
     let commands = [
       "SET {s}:epoch 99-a", "SET {s}:tokens 1000", "SET {s}:fence 7", "SET {s}:t:t 99-a_5",
       "HSET {s}:e:k e 99-a v 5 t 1 s 1 d old", "SET {s}:l:k 99-a_x:9", "HSET {s}:f:k v 9 d failure",

@@ -85,7 +85,7 @@ struct `Replies to reads of several keys` {
     return found
   }
 
-  @Test(arguments: 0...12)
+  @Test(.guarantee(.shiftedRepliesMixUpNoKeys), arguments: 0...12)
   func `a surplus reply anywhere gives no key the value of another one`(count: Int) async throws {
     for index in 0...(2 * Self.batchSize) {
       let server = try makeServer(.repeats(count: count), at: index)
@@ -95,7 +95,7 @@ struct `Replies to reads of several keys` {
     }
   }
 
-  @Test(arguments: 1...12)
+  @Test(.guarantee(.shiftedRepliesMixUpNoKeys), arguments: 1...12)
   func `a missing reply anywhere gives no key the value of another one`(count: Int) async throws {
     for index in 0..<(2 * Self.batchSize) {
       let server = try makeServer(.drops(count: count), at: index)

@@ -98,7 +98,8 @@ struct `The user of an engine` {
     try RedisShell.perform(commands, on: server)
   }
 
-  @Test func `needs exactly the commands and keys of the article for caches`() async throws {
+  @Test(.guarantee(.cacheUsersNeedDocumentedRights))
+  func `needs exactly the commands and keys of the article for caches`() async throws {
     let server = try RedisServer()
     await RedisShell.waitUntilReady(server)
     let rules = try AccessRules.rules(of: "cache")
@@ -116,7 +117,8 @@ struct `The user of an engine` {
     }
   }
 
-  @Test func `needs the command for scripts that a server does not have`() async throws {
+  @Test(.guarantee(.cacheUsersNeedDocumentedRights))
+  func `needs the command for scripts that a server does not have`() async throws {
     let server = try RedisServer()
     await RedisShell.waitUntilReady(server)
     let rules = try AccessRules.rules(of: "cache")
@@ -132,7 +134,8 @@ struct `The user of an engine` {
     }
   }
 
-  @Test func `can use another space or database only with the rules for it`() async throws {
+  @Test(.guarantee(.cacheUsersNeedDocumentedRights))
+  func `can use another space or database only with the rules for it`() async throws {
     let server = try RedisServer()
     await RedisShell.waitUntilReady(server)
     try prepare(server, try AccessRules.rules(of: "cache"))

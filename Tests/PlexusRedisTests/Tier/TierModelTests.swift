@@ -90,7 +90,8 @@ struct `A space of the shared tier` {
     }
   }
 
-  @Test func `callers are read for with the priority of the most urgent one`() {
+  @Test(.guarantee(.sharedCallsHaveTheHighestPriority))
+  func `callers are read for with the priority of the most urgent one`() {
     let priorities: [TaskPriority] = [.low, .high, .background]
     let reads = priorities.map {
       Tier.Readers.Read(id: 0, wish: ("k", SharedCache.Wish()), priority: $0)
@@ -118,7 +119,8 @@ struct `A space of the shared tier` {
     #expect(try await a.tier.fill([3], under: lease) == .superseded)
   }
 
-  @Test func `a look for many keys is sent in parts, and answers in order`() async throws {
+  @Test(.guarantee(.largeOperationsAreSentInParts))
+  func `a look for many keys is sent in parts, and answers in order`() async throws {
     let server = try RedisServer()
     let (a, b) = (try await Node("a", on: server), try await Node("b", on: server))
     // Each key twice, in different parts.
@@ -151,7 +153,8 @@ struct `A space of the shared tier` {
     #expect(commands.contains("cmdstat_evalsha:calls=251,"))
   }
 
-  @Test func `entries that are there are read without a script, in order`() async throws {
+  @Test(.guarantee(.readsNeedNoScript))
+  func `entries that are there are read without a script, in order`() async throws {
     let server = try RedisServer()
     let (a, b) = (try await Node("a", on: server), try await Node("b", on: server))
     var values: [(key: String, payload: [UInt8], tags: [String])] = []
@@ -206,7 +209,8 @@ struct `A space of the shared tier` {
     return tasks
   }
 
-  @Test func `callers that read at the same time are answered together, each with its own entry`()
+  @Test(.guarantee(.simultaneousReadsAreAnsweredTogether))
+  func `callers that read at the same time are answered together, each with its own entry`()
     async throws
   {
     let server = try RedisServer()
@@ -232,7 +236,8 @@ struct `A space of the shared tier` {
     #expect(b.tier.readers.withLock { $0.waiting.isEmpty })
   }
 
-  @Test func `callers that wait behind a read without an answer fail with it`() async throws {
+  @Test(.guarantee(.simultaneousReadsAreAnsweredTogether))
+  func `callers that wait behind a read without an answer fail with it`() async throws {
     let server = try RedisServer()
     let a = try await Node("a", on: server)
     try await a.tier.store([("k", [1], [])])
@@ -261,7 +266,8 @@ struct `A space of the shared tier` {
     ]
   }
 
-  @Test func `a value that requires an unchanged key is stored over no change`() async throws {
+  @Test(.guarantee(.storedValuesDoNotReplaceLaterChanges))
+  func `a value that requires an unchanged key is stored over no change`() async throws {
     let server = try RedisServer()
     let (a, b) = (try await Node("a", on: server), try await Node("b", on: server))
     let other = try await Node("c", on: server, schema: "2")
@@ -298,7 +304,7 @@ struct `A space of the shared tier` {
     }
   }
 
-  @Test
+  @Test(.guarantee(.storedValuesDoNotReplaceLaterChanges))
   func `a store by the same cache is no change for its later ones, and for a repetition of it`()
     async throws
   {
@@ -339,7 +345,9 @@ struct `A space of the shared tier` {
     }
   }
 
-  @Test func `only a valid entry is read without a script`() async throws {
+  @Test(.guarantee(.readsNeedNoScript)) func `only a valid entry is read without a script`()
+    async throws
+  {
     let server = try RedisServer()
     let (a, b) = (try await Node("a", on: server), try await Node("b", on: server))
     // It does not know the epoch.
@@ -382,6 +390,7 @@ struct `A space of the shared tier` {
   }
 
   @Test(
+    .guarantee(.readsNeedNoScript),
     arguments: ["t", "v", "o"],
     ["-9223372036854775808", "9223372036854775808", "1.5", "", "x"]
   )
@@ -403,7 +412,7 @@ struct `A space of the shared tier` {
     }
   }
 
-  @Test(arguments: 0..<8)
+  @Test(.guarantee(.readsNeedNoScript), arguments: 0..<8)
   func `an entry is read without a script exactly if the script finds it`(seed: UInt64) async throws
   {
     var generator = Seeded(state: seed)
@@ -443,7 +452,8 @@ struct `A space of the shared tier` {
     }
   }
 
-  @Test func `many leases are renewed and given back in parts`() async throws {
+  @Test(.guarantee(.largeOperationsAreSentInParts))
+  func `many leases are renewed and given back in parts`() async throws {
     let server = try RedisServer()
     let node = try await Node("a", on: server)
     let keys = (0..<100).map { "key \($0)" }
@@ -464,7 +474,8 @@ struct `A space of the shared tier` {
     }
   }
 
-  @Test func `a part that fails fails for its keys only`() async throws {
+  @Test(.guarantee(.largeOperationsAreSentInParts))
+  func `a part that fails fails for its keys only`() async throws {
     let server = try RedisServer()
     let node = try await Node("a", on: server)
     let keys = (0..<100).map { "key \($0)" }
@@ -508,7 +519,8 @@ struct `A space of the shared tier` {
     for key in keys { #expect(try await node.entry(key)?.payload == [2]) }
   }
 
-  @Test func `nothing is stored under a lease that is older than a removal`() async throws {
+  @Test(.guarantee(.outdatedLeasesStoreNothing))
+  func `nothing is stored under a lease that is older than a removal`() async throws {
     let server = try RedisServer()
     let (a, b) = (try await Node("a", on: server), try await Node("b", on: server))
     let first = try await a.lease("k")
@@ -528,7 +540,8 @@ struct `A space of the shared tier` {
     #expect(try await a.entry("other") == nil)
   }
 
-  @Test func `an entry is outdated although the number of tokens was lost`() async throws {
+  @Test(.guarantee(.changesAreFollowedEverywhere))
+  func `an entry is outdated although the number of tokens was lost`() async throws {
     let server = try RedisServer()
     let (a, b) = (try await Node("a", on: server), try await Node("b", on: server))
     try await a.tier.store((0..<10).map { ("\($0)", [1], []) })
@@ -541,7 +554,8 @@ struct `A space of the shared tier` {
     #expect(try await a.entry("9")?.payload == [2])
   }
 
-  @Test func `a fence that was lost is set again while its clear waits`() async throws {
+  @Test(.guarantee(.clearEverywhereOutlastsTrust))
+  func `a fence that was lost is set again while its clear waits`() async throws {
     let server = try RedisServer()
     let (a, b) = (try await Node("a", on: server), try await Node("b", on: server))
     let first = try await b.tier.beat(acknowledging: nil, trust: .seconds(60)).mark
@@ -642,7 +656,8 @@ struct `A space of the shared tier` {
     #expect(rest > 5_000)
   }
 
-  @Test func `a lease is given back to a server without memory, also without its failure`()
+  @Test(.guarantee(.fetchesOfDeadNodesAreTakenOver))
+  func `a lease is given back to a server without memory, also without its failure`()
     async throws
   {
     let server = try RedisServer()
@@ -678,7 +693,8 @@ struct `A space of the shared tier` {
     #expect(try await b.tier.fill([2], under: other) == .stored)
   }
 
-  @Test func `a node waits for a lease as long as its holder renews it, whatever its own leases`()
+  @Test(.guarantee(.clockStepsKeepClearsComplete))
+  func `a node waits for a lease as long as its holder renews it, whatever its own leases`()
     async throws
   {
     let server = try RedisServer()
@@ -695,7 +711,8 @@ struct `A space of the shared tier` {
     }
   }
 
-  @Test func `nothing stays of a renewed lease that has ended, except its failure`() async throws {
+  @Test(.guarantee(.clockStepsKeepClearsComplete))
+  func `nothing stays of a renewed lease that has ended, except its failure`() async throws {
     let server = try RedisServer()
     let node = try await Node("a", on: server)
     let name = node.tier.names.fetch("k")
@@ -737,7 +754,9 @@ struct `A space of the shared tier` {
     }
   }
 
-  @Test func `renewing a lease wakes no node that waits for it`() async throws {
+  @Test(.guarantee(.renewalsWakeNoNode)) func `renewing a lease wakes no node that waits for it`()
+    async throws
+  {
     let server = try RedisServer()
     let (a, b) = (try await Node("a", on: server), try await Node("b", on: server))
     let lease = try await a.lease("k")
@@ -754,7 +773,8 @@ struct `A space of the shared tier` {
     await b.change(of: b.tier.names.lease("k"))
   }
 
-  @Test func `a removal by tags takes entries and leases along, and needs no keys`() async throws {
+  @Test(.guarantee(.tagRemovalsReachEveryNode))
+  func `a removal by tags takes entries and leases along, and needs no keys`() async throws {
     let server = try RedisServer()
     let (a, b) = (try await Node("a", on: server), try await Node("b", on: server))
     func lease(_ key: String, _ tags: [String]) async throws -> SharedCache.Lease {
@@ -821,7 +841,8 @@ struct `A space of the shared tier` {
     #expect(try #require(a.tier.epoch).counter > same.counter)
   }
 
-  @Test func `a removal of everything waits for nodes that may still trust their copies`()
+  @Test(.guarantee(.clearEverywhereOutlastsTrust))
+  func `a removal of everything waits for nodes that may still trust their copies`()
     async throws
   {
     let server = try RedisServer()

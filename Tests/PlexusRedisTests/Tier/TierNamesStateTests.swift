@@ -1,3 +1,4 @@
+import TestSupport
 import Testing
 
 @testable import PlexusRedis
@@ -6,10 +7,13 @@ import Testing
   private let names = TierNames(space: "space", schema: "1")
 
   // Some begin with a scalar that forms a character with the one before it, others contain the characters of names.
-  @Test(arguments: [
-    "k", "", ":", "}{", "\0", "e:k", "epoch", "\u{301}", "\u{301}k", "\u{200D}x", "\u{FE0F}",
-    "\u{1F3FD}", "\u{E9}", "e\u{301}",
-  ])
+  @Test(
+    .guarantee(.everyTextIsAKey),
+    arguments: [
+      "k", "", ":", "}{", "\0", "e:k", "epoch", "\u{301}", "\u{301}k", "\u{200D}x", "\u{FE0F}",
+      "\u{1F3FD}", "\u{E9}", "e\u{301}",
+    ]
+  )
   func `are recognized, whatever the key is`(key: String) {
     #expect(names.subject(of: names.entry(key)) == .entry(key))
     #expect(names.subject(of: names.lease(key)) == .lease(key))
@@ -18,7 +22,8 @@ import Testing
     #expect(TierNames(space: "other", schema: "1").subject(of: names.entry(key)) == nil)
   }
 
-  @Test func `are those of texts that are equal, however their characters are encoded`() {
+  @Test(.guarantee(.equalNamesAreEqualOnTheServer))
+  func `are those of texts that are equal, however their characters are encoded`() {
     let (composed, other) = ("caf\u{E9}", "cafe\u{301}")
     let names = TierNames(space: composed, schema: composed)
     let others = TierNames(space: other, schema: other)
@@ -28,16 +33,20 @@ import Testing
     #expect(others.subject(of: names.entry("k")) == .entry("k"))
   }
 
-  @Test(arguments: [
-    "", "k", "{k", "{k\u{301}", "space}:2:epoch", "{space}", "{space}:", "{space}:2:tokens",
-    "{space}:2:f:1:k", "{space}:2:e:2:k", "{space}:2:e:1", "{space}:2:e:11:k", "{space}:e:1:k",
-    "{space}:epoch", "{space}:e:k",
-  ])
+  @Test(
+    .guarantee(.everyTextIsAKey),
+    arguments: [
+      "", "k", "{k", "{k\u{301}", "space}:2:epoch", "{space}", "{space}:", "{space}:2:tokens",
+      "{space}:2:f:1:k", "{space}:2:e:2:k", "{space}:2:e:1", "{space}:2:e:11:k", "{space}:e:1:k",
+      "{space}:epoch", "{space}:e:k",
+    ]
+  )
   func `are not found in other keys`(name: String) {
     #expect(names.subject(of: name) == nil)
   }
 
-  @Test func `are different for different schemas and keys, whatever separators they have`() {
+  @Test(.guarantee(.schemasShareNoEntry))
+  func `are different for different schemas and keys, whatever separators they have`() {
     let parts = ["", ":", "1", "1:", ":1", "1:1", "/", "{", "}", "%", "%3A", "%253A", " 1=2 ", "é"]
     var seen: [String: (schema: String, key: String)] = [:]
     for schema in parts {
@@ -54,7 +63,7 @@ import Testing
     }
   }
 
-  @Test func `belong to a space whose name ends with any scalar`() {
+  @Test(.guarantee(.everyTextIsAKey)) func `belong to a space whose name ends with any scalar`() {
     for space in ["a\u{301}", "\u{301}", "\u{200D}"] {
       let names = TierNames(space: space, schema: "1")
       #expect(TierNames.space(of: names.epoch).map(String.init) == space)
@@ -62,12 +71,15 @@ import Testing
     }
   }
 
-  @Test(arguments: [
-    ("\u{E9}", "e\u{301}"), ("\u{1E0B}\u{323}", "d\u{323}\u{307}"),
-    ("\u{AC01}", "\u{1100}\u{1161}\u{11A8}"),
-    // Marks of a later version of Unicode than that of some systems.
-    ("k\u{A92C}\u{1AD3}", "k\u{1AD3}\u{A92C}"), ("k\u{5B9}\u{1ACC}", "k\u{1ACC}\u{5B9}"),
-  ])
+  @Test(
+    .guarantee(.everyTextIsAKey),
+    arguments: [
+      ("\u{E9}", "e\u{301}"), ("\u{1E0B}\u{323}", "d\u{323}\u{307}"),
+      ("\u{AC01}", "\u{1100}\u{1161}\u{11A8}"),
+      // Marks of a later version of Unicode than that of some systems.
+      ("k\u{A92C}\u{1AD3}", "k\u{1AD3}\u{A92C}"), ("k\u{5B9}\u{1ACC}", "k\u{1ACC}\u{5B9}"),
+    ]
+  )
   func `are the same for equal texts, however they are encoded`(text: String, other: String) {
     #expect(text == other)
     #expect(Array(names.tag(text).utf8) == Array(names.tag(other).utf8))

@@ -12,7 +12,7 @@ struct `Buses that are connected` {
     attempts: 3
   )
 
-  @Test(arguments: [LinkMode.ephemeral, .everyNode()])
+  @Test(.guarantee(.eventsDoNotReturn), arguments: [LinkMode.ephemeral, .everyNode()])
   func `post what another node publishes, in order, and the publisher posts it once`(
     mode: LinkMode
   ) async throws {
@@ -33,7 +33,8 @@ struct `Buses that are connected` {
     for node in nodes { #expect(await node.notes.first(5).count == 5) }
   }
 
-  @Test func `D16: a message that is delivered twice is posted once`() async throws {
+  @Test(.guarantee(.eventsDoNotReturn))
+  func `D16: a message that is delivered twice is posted once`() async throws {
     let engine = EventMemory()
     let (sender, receiver) = (BusNode(engine), BusNode(engine))
     receiver.observe()
@@ -47,7 +48,8 @@ struct `Buses that are connected` {
     #expect(Set(engine.messages(of: "notes").map(\.id)).count == 2)
   }
 
-  @Test func `D15: messages that were published during an interruption are posted after it`()
+  @Test(.guarantee(.everyNodeFollowsBrokenConnections))
+  func `D15: messages that were published during an interruption are posted after it`()
     async throws
   {
     let engine = EventMemory()
@@ -65,7 +67,8 @@ struct `Buses that are connected` {
     #expect(await receiver.reports.first(3) == ["connected", "interrupted", "connected"])
   }
 
-  @Test func `D15: messages that were trimmed are reported as a gap`() async throws {
+  @Test(.guarantee(.everyNodeFollowsBrokenConnections))
+  func `D15: messages that were trimmed are reported as a gap`() async throws {
     let engine = EventMemory()
     let (sender, receiver) = (BusNode(engine), BusNode(engine))
     receiver.observe()
@@ -86,7 +89,8 @@ struct `Buses that are connected` {
     await receiver.reports.contains("gap")
   }
 
-  @Test func `an ephemeral connection reports what it has missed, and nothing otherwise`()
+  @Test(.guarantee(.ephemeralConnectionsReportMissedEvents))
+  func `an ephemeral connection reports what it has missed, and nothing otherwise`()
     async throws
   {
     let engine = EventMemory()
@@ -114,7 +118,8 @@ struct `Buses that are connected` {
     )
   }
 
-  @Test func `D14: one node of a group handles each event, the publisher among them`()
+  @Test(.guarantee(.groupsHandleEachEvent))
+  func `D14: one node of a group handles each event, the publisher among them`()
     async throws
   {
     let engine = EventMemory()
@@ -135,7 +140,8 @@ struct `Buses that are connected` {
     }
   }
 
-  @Test func `D14: an event whose handler fails is delivered again, and then a dead letter`()
+  @Test(.guarantee(.groupsHandleEachEvent))
+  func `D14: an event whose handler fails is delivered again, and then a dead letter`()
     async throws
   {
     let clock = ManualClock()
@@ -165,7 +171,8 @@ struct `Buses that are connected` {
     #expect(await node.notes.first(5).last == "later")
   }
 
-  @Test func `D14: a node without handlers passes the event on, and reports it`() async throws {
+  @Test(.guarantee(.groupsHandleEachEvent))
+  func `D14: a node without handlers passes the event on, and reports it`() async throws {
     let clock = ManualClock()
     let engine = EventMemory(clock: clock)
     let (idle, node) = (BusNode(engine, clock: clock), BusNode(engine, clock: clock))
@@ -182,7 +189,8 @@ struct `Buses that are connected` {
     #expect(await node.notes.first(1) == ["1"])
   }
 
-  @Test func `D14: an event in a handler of a node that is cut off is handled by another one`()
+  @Test(.guarantee(.groupsHandleEachEvent))
+  func `D14: an event in a handler of a node that is cut off is handled by another one`()
     async throws
   {
     let clock = ManualClock()
@@ -206,7 +214,7 @@ struct `Buses that are connected` {
     await doomed.reports.contains("unconfirmed")
   }
 
-  @Test
+  @Test(.guarantee(.groupsHandleEachEvent))
   func `D14: an event that was handled here is not handled again if its acknowledgement is lost`()
     async throws
   {
@@ -228,7 +236,8 @@ struct `Buses that are connected` {
     #expect(await node.notes.first(2) == ["1", "2"])
   }
 
-  @Test func `a cancelled token ends the connection, and its events go to others`() async throws {
+  @Test(.guarantee(.groupsHandleEachEvent))
+  func `a cancelled token ends the connection, and its events go to others`() async throws {
     let engine = EventMemory()
     let (leaver, heir) = (BusNode(engine), BusNode(engine))
     let gate = Gate()
@@ -245,7 +254,8 @@ struct `Buses that are connected` {
     gate.open()
   }
 
-  @Test func `messages of another version, another type or without sense are skipped and reported`()
+  @Test(.guarantee(.undecodableMessagesAreReported))
+  func `messages of another version, another type or without sense are skipped and reported`()
     async throws
   {
     let engine = EventMemory()
@@ -265,7 +275,8 @@ struct `Buses that are connected` {
     #expect(reports.allSatisfy { $0.hasPrefix("skipped") })
   }
 
-  @Test func `messages that a group cannot read are dead letters, and reported`() async throws {
+  @Test(.guarantee(.undecodableMessagesAreReported))
+  func `messages that a group cannot read are dead letters, and reported`() async throws {
     let engine = EventMemory()
     let node = BusNode(engine)
     node.observe()
@@ -279,7 +290,8 @@ struct `Buses that are connected` {
     #expect(await node.reports.first(3).dropFirst().allSatisfy { $0.hasPrefix("rejected 1: ") })
   }
 
-  @Test func `a publisher knows that the engine did not confirm an event, which was posted here`()
+  @Test(.guarantee(.unconfirmedEventsThrow))
+  func `a publisher knows that the engine did not confirm an event, which was posted here`()
     async throws
   {
     let engine = EventMemory()
@@ -298,7 +310,8 @@ struct `Buses that are connected` {
     #expect(engine.messages(of: "notes").count == 1)
   }
 
-  @Test func `an event is published to the topics of its type and scope, once each`() async throws {
+  @Test(.guarantee(.unconfirmedEventsThrow))
+  func `an event is published to the topics of its type and scope, once each`() async throws {
     let engine = EventMemory()
     let (bus, link) = (EventBus(), engine.node())
     let tokens = [
@@ -319,7 +332,8 @@ struct `Buses that are connected` {
     withExtendedLifetime(tokens) {}
   }
 
-  @Test func `a node that also only publishes leaves an event to its group`() async throws {
+  @Test(.guarantee(.unconfirmedEventsThrow))
+  func `a node that also only publishes leaves an event to its group`() async throws {
     let engine = EventMemory()
     let node = BusNode(engine)
     node.observe()
@@ -364,7 +378,8 @@ struct `Buses that are connected` {
     #expect(node.reports.entries.last == "ended")
   }
 
-  @Test func `a connection does not keep its bus alive, and ends with it`() async throws {
+  @Test(.guarantee(.connectionsKeepNoBusAlive))
+  func `a connection does not keep its bus alive, and ends with it`() async throws {
     let engine = EventMemory()
     let sender = BusNode(engine)
     await sender.connect(.publishOnly)
@@ -388,7 +403,7 @@ struct `Buses that are connected` {
 
 @Suite(.fewAtOnce)
 struct `Messengers that are connected` {
-  @Test func `send what is sent elsewhere, once`() async throws {
+  @Test(.guarantee(.eventsDoNotReturn)) func `send what is sent elsewhere, once`() async throws {
     let engine = EventMemory()
     let bus = EventBus()
     let reports = bus.subscribe(to: LinkReport.self)
@@ -460,7 +475,8 @@ struct `Messengers that are connected` {
     ) async throws {}
   }
 
-  @Test func `keep 1,024 messages for a slow link, and report how many they drop`() async throws {
+  @Test(.guarantee(.slowLinksKeepABoundedNumber))
+  func `keep 1,024 messages for a slow link, and report how many they drop`() async throws {
     let (bus, link, messenger) = (EventBus(), SlowLink(), Messenger<String>())
     let reports = Log<String>()
     let observation = bus.observe(LinkReport.self) { reports.append("\($0.content)") }
@@ -479,7 +495,9 @@ struct `Messengers that are connected` {
     withExtendedLifetime((token, observation)) {}
   }
 
-  @Test func `are not kept alive, and end the connection`() async throws {
+  @Test(.guarantee(.connectionsKeepNoBusAlive)) func `are not kept alive, and end the connection`()
+    async throws
+  {
     let engine = EventMemory()
     let bus = EventBus()
     let reports = bus.subscribe(to: LinkReport.self)

@@ -5,7 +5,7 @@ import Testing
 
 @Suite(.fewAtOnce)
 struct `The conformance suite of event links` {
-  @Test(arguments: EventLinkConformance.Rule.allCases)
+  @Test(.guarantee(.linksAreCheckedByOneSuite), arguments: EventLinkConformance.Rule.allCases)
   func `accepts the link in memory`(rule: EventLinkConformance.Rule) async throws {
     let suite = EventLinkConformance { count in
       let engine = EventMemory()
@@ -14,7 +14,9 @@ struct `The conformance suite of event links` {
     try await suite.check(rule)
   }
 
-  @Test func `names the rule that a link breaks`() async throws {
+  @Test(.guarantee(.linksAreCheckedByOneSuite)) func `names the rule that a link breaks`()
+    async throws
+  {
     let suite = EventLinkConformance { count in
       let engine = EventMemory()
       // Messages that were there before are no fault of the first rules.

@@ -55,7 +55,8 @@ import Testing
     }
   }
 
-  @Test func `stress: every reader sees everything once and in one order`() async {
+  @Test(.guarantee(.millionsOfDeliveriesLoseNothing))
+  func `stress: every reader sees everything once and in one order`() async {
     let messenger = Messenger<Message>()
     let readers = (0..<6).map { index in
       Task { [stream = messenger.subscribe(), subscription = messenger.subscription()] in
@@ -112,7 +113,7 @@ import Testing
     #expect(messenger.subscriberCount == 0)
   }
 
-  @Test(arguments: [UInt64(1), 2, 3])
+  @Test(.guarantee(.droppedStreamsUnsubscribe), arguments: [UInt64(1), 2, 3])
   func `stress: cancellation at any time ends every loop and leaves no subscriber behind`(
     seed: UInt64
   ) async {
@@ -210,7 +211,8 @@ import Testing
     #expect(publisher.subscriberCount == 1)
   }
 
-  @Test func `stress: the last reference can be released while all others are busy`() async {
+  @Test(.guarantee(.finishedSourcesReleaseLateHandlers))
+  func `stress: the last reference can be released while all others are busy`() async {
     for round in 0..<200 {
       var messenger: Messenger<Message>? = Messenger()
       let subscriptions = [Policy.unbounded, .newest(2), .oldest(2)].map {

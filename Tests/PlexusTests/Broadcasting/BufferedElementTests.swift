@@ -3,7 +3,7 @@ import TestSupport
 import Testing
 
 @Suite(.fewAtOnce) struct `An element that is already there` {
-  @MainActor @Test(arguments: Policy.roomy)
+  @MainActor @Test(.guarantee(.bufferedReadsStayOnTheActor), arguments: Policy.roomy)
   func `is read from a subscription without leaving the actor`(policy: Policy) async {
     let messenger = Messenger<Int>()
     let subscription = messenger.subscription(bufferingPolicy: policy())
@@ -22,7 +22,8 @@ import Testing
     await task.value
   }
 
-  @MainActor @Test func `is read from a subscription to states without leaving the actor`() async {
+  @MainActor @Test(.guarantee(.bufferedReadsStayOnTheActor))
+  func `is read from a subscription to states without leaving the actor`() async {
     let publisher = DataPublisher<Int>()
     let states = publisher.subscription()
     let other = Log<Void>()

@@ -7,7 +7,7 @@ import Testing
 @Suite(.fewAtOnce) struct `A handler after a sign-out` {
   static let policies = `After a sign-out`.policies
 
-  @Test(arguments: ClearedState.allCases, policies)
+  @Test(.guarantee(.noStateFromBeforeAReset), arguments: ClearedState.allCases, policies)
   func `is given no state from before`(state: ClearedState, policy: Policy) async throws {
     let (source, host, log) = (state.make(), SteppedHost(), Log<Bool>())
     try await source.fill()
@@ -24,7 +24,7 @@ import Testing
     withExtendedLifetime(token) {}
   }
 
-  @Test(arguments: ClearedState.allCases, policies)
+  @Test(.guarantee(.noStateFromBeforeAReset), arguments: ClearedState.allCases, policies)
   func `that suspends is given no state from before`(
     state: ClearedState,
     policy: Policy

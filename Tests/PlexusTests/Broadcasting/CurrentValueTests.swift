@@ -4,7 +4,8 @@ import TestSupport
 import Testing
 
 @Suite(.fewAtOnce) struct `A current value` {
-  @Test func `is read at once after it was set, by any name`() {
+  @Test(.guarantee(.currentValuesAreReadableAtOnce))
+  func `is read at once after it was set, by any name`() {
     let volume = CurrentValue(3)
     volume.value = 4
     #expect(volume.value == 4)
@@ -14,7 +15,8 @@ import Testing
     #expect(stateful.current == 5)
   }
 
-  @Test func `receives the value at once, and then every new one`() async {
+  @Test(.guarantee(.currentValuesAreReadableAtOnce))
+  func `receives the value at once, and then every new one`() async {
     let volume = CurrentValue(1)
     let subscription = volume.subscription(bufferingPolicy: .unbounded)
     volume.value = 2
@@ -23,7 +25,8 @@ import Testing
     #expect(await subscription.all() == [1, 2, 2])
   }
 
-  @Test func `of all that was set a slow subscriber gets the newest`() async {
+  @Test(.guarantee(.currentValuesAreReadableAtOnce))
+  func `of all that was set a slow subscriber gets the newest`() async {
     let volume = CurrentValue(0)
     let streams = [volume.subscribe(), (volume as any Broadcaster<Int>).subscribe()]
     for number in 1...100 { volume.value = number }
@@ -31,7 +34,8 @@ import Testing
     for stream in streams { #expect(await stream.all() == [100]) }
   }
 
-  @Test func `loses no update, however many tasks update at once`() async {
+  @Test(.guarantee(.valueUpdatesAreAtomic))
+  func `loses no update, however many tasks update at once`() async {
     let counter = CurrentValue(0)
     let before = await withTaskGroup(of: [Int].self) { group in
       for _ in 0..<8 {
@@ -50,7 +54,8 @@ import Testing
     #expect(before.sorted() == Array(0..<4000), "every result is of the update that counted")
   }
 
-  @Test func `runs an update without a lock, and once more if another one came between`() {
+  @Test(.guarantee(.valueUpdatesAreAtomic))
+  func `runs an update without a lock, and once more if another one came between`() {
     let value = CurrentValue(1)
     let seen = Log<Int>()
     let result = value.update { number in
@@ -64,7 +69,7 @@ import Testing
     #expect(value.value == 20)
   }
 
-  @Test func `stays as it is if an update throws`() async {
+  @Test(.guarantee(.valueUpdatesAreAtomic)) func `stays as it is if an update throws`() async {
     let value = CurrentValue([1])
     let changes = value.subscription(bufferingPolicy: .unbounded)
     #expect(throws: Broken.self) {
@@ -78,8 +83,8 @@ import Testing
     #expect(await changes.all() == [[1]])
   }
 
-  @Test func `ignores later sets after the end, and yields its last value to a later stream`() async
-  {
+  @Test(.guarantee(.finishedValuesAreFinal))
+  func `ignores later sets after the end, and yields its last value to a later stream`() async {
     let value = CurrentValue(1)
     let early = value.subscribe()
     value.value = 2
@@ -98,7 +103,8 @@ import Testing
     withExtendedLifetime(token) {}
   }
 
-  @Test func `publishes equal values unless it removes duplicates`() async {
+  @Test(.guarantee(.duplicatesAreRemovedPerSubscriber))
+  func `publishes equal values unless it removes duplicates`() async {
     for removesDuplicates in [false, true] {
       let value = CurrentValue(1, removesDuplicates: removesDuplicates)
       let subscription = value.subscription(bufferingPolicy: .unbounded)
@@ -109,7 +115,8 @@ import Testing
     }
   }
 
-  @Test func `compares with what the subscriber got last, not with what it has missed`() async {
+  @Test(.guarantee(.duplicatesAreRemovedPerSubscriber))
+  func `compares with what the subscriber got last, not with what it has missed`() async {
     let value = CurrentValue("a", removesDuplicates: true)
     let slow = value.subscription(bufferingPolicy: .bufferingNewest(1))
     var iterator = slow.makeAsyncIterator()
@@ -121,7 +128,8 @@ import Testing
   }
 
   @MainActor
-  @Test func `compares with what the handler got last, too`() async {
+  @Test(.guarantee(.duplicatesAreRemovedPerSubscriber))
+  func `compares with what the handler got last, too`() async {
     let value = CurrentValue("a", removesDuplicates: true)
     let log = Log<String>()
     let token = value.observe(bufferingPolicy: .bufferingNewest(1)) { [log] in log.append($0) }

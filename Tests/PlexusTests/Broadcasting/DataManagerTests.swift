@@ -45,7 +45,8 @@ import Testing
     )
   }
 
-  @Test func `publishes what it fetches, and fetches nothing for a subscriber`() async throws {
+  @Test(.guarantee(.managersPublishWhatTheyFetch))
+  func `publishes what it fetches, and fetches nothing for a subscriber`() async throws {
     let states = manager.subscribe(bufferingPolicy: .unbounded)
     #expect(manager.fetcher.count == 0)
     #expect(try await manager.refresh() == 1)
@@ -64,7 +65,8 @@ import Testing
     #expect(await states.first(1).map(words) == ["loaded(1)"])
   }
 
-  @Test func `refreshes if needed what is unknown, has failed or is stale, and nothing else`()
+  @Test(.guarantee(.managersPublishWhatTheyFetch))
+  func `refreshes if needed what is unknown, has failed or is stale, and nothing else`()
     async throws
   {
     #expect(try await manager.refreshIfNeeded() == 1)
@@ -78,7 +80,8 @@ import Testing
     #expect(manager.fetcher.count == 4)
   }
 
-  @Test func `that is logged out has dropped the data, and does not get it back`() async throws {
+  @Test(.guarantee(.managersPublishWhatTheyFetch))
+  func `that is logged out has dropped the data, and does not get it back`() async throws {
     let gate = Gate()
     let manager = NumberManager(
       publisher: DataPublisher(),

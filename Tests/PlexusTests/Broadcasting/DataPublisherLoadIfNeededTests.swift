@@ -4,7 +4,8 @@ import TestSupport
 import Testing
 
 @Suite(.fewAtOnce) struct `Loading a data publisher if needed` {
-  @Test func `loads what is unknown, has failed or is stale, and nothing else`() async throws {
+  @Test(.guarantee(.loadIfNeededLoadsOnlyIfNeeded))
+  func `loads what is unknown, has failed or is stale, and nothing else`() async throws {
     let clock = ManualClock()
     let publisher = DataPublisher<Int>(staleAfter: .seconds(10), clock: clock)
     let fetcher = ScriptedFetcher<Int>([
@@ -33,7 +34,8 @@ import Testing
     #expect(fetcher.count == 4)
   }
 
-  @Test func `publishes nothing if there is nothing to load`() async throws {
+  @Test(.guarantee(.loadIfNeededLoadsOnlyIfNeeded))
+  func `publishes nothing if there is nothing to load`() async throws {
     let publisher = DataPublisher<Int>()
     publisher.update(1)
     let states = publisher.subscription(bufferingPolicy: .unbounded)

@@ -22,7 +22,9 @@ import Testing
     for await state in states where state.isLoading { break }
   }
 
-  @Test func `publishes loading, then loaded`() async throws {
+  @Test(.guarantee(.loadPublishesBeforeItReturns)) func `publishes loading, then loaded`()
+    async throws
+  {
     let publisher = DataPublisher<Int>()
     let states = publisher.subscription(bufferingPolicy: .unbounded)
     #expect(try await publisher.load { 1 } == 1)
@@ -31,7 +33,8 @@ import Testing
     #expect(await states.first(5).map(words) == expected)
   }
 
-  @Test func `publishes loading, then failed, and throws the error`() async {
+  @Test(.guarantee(.loadPublishesBeforeItReturns))
+  func `publishes loading, then failed, and throws the error`() async {
     let publisher = DataPublisher<Int>()
     publisher.update(1)
     let states = publisher.subscription(bufferingPolicy: .unbounded)
@@ -42,7 +45,8 @@ import Testing
     #expect(await states.first(3).map(words) == expected)
   }
 
-  @Test func `has published the outcome when it returns`() async throws {
+  @Test(.guarantee(.loadPublishesBeforeItReturns))
+  func `has published the outcome when it returns`() async throws {
     let publisher = DataPublisher<Int>()
     for value in 0..<100 {
       try await publisher.load { value }
@@ -50,7 +54,7 @@ import Testing
     }
   }
 
-  @Test func `joins the load in flight`() async throws {
+  @Test(.guarantee(.secondLoadJoins)) func `joins the load in flight`() async throws {
     let publisher = DataPublisher<Int>()
     let states = publisher.subscription(bufferingPolicy: .unbounded)
     let runs = Log<Void>()
@@ -82,7 +86,8 @@ import Testing
     #expect(await states.first(3).map(words) == ["unknown", "loading(-)", "loaded(1)"])
   }
 
-  @Test func `runs its operation off the caller's actor and apart from the caller's task`()
+  @Test(.guarantee(.operationsRunOffTheActor))
+  func `runs its operation off the caller's actor and apart from the caller's task`()
     async throws
   {
     enum Local {
@@ -95,7 +100,8 @@ import Testing
     #expect(value == 0)
   }
 
-  @Test func `that ends after a reset is not published, though its callers get it`() async throws {
+  @Test(.guarantee(.lateLoadsAreReturnedOnly))
+  func `that ends after a reset is not published, though its callers get it`() async throws {
     let publisher = DataPublisher<Int>()
     let states = publisher.subscription(bufferingPolicy: .unbounded)
     let late = load(publisher, 1)
@@ -109,7 +115,8 @@ import Testing
     #expect(await states.first(2).map(words) == ["unknown", "loaded(9)"])
   }
 
-  @Test func `that ends after a newer update or failure is not published`() async throws {
+  @Test(.guarantee(.lateLoadsAreReturnedOnly))
+  func `that ends after a newer update or failure is not published`() async throws {
     let publisher = DataPublisher<Int>()
     let afterUpdate = load(publisher, 1)
     await gate.arrivals(1)
@@ -123,7 +130,9 @@ import Testing
     #expect(words(publisher.state) == "failed(first, 2)")
   }
 
-  @Test func `that fails late is not published either`() async {
+  @Test(.guarantee(.lateLoadsAreReturnedOnly)) func `that fails late is not published either`()
+    async
+  {
     let publisher = DataPublisher<Int>()
     let late = Task { [gate] in
       try await publisher.load {
@@ -138,7 +147,7 @@ import Testing
     #expect(words(publisher.state) == "loaded(2)")
   }
 
-  @Test func `starts again after a reset`() async throws {
+  @Test(.guarantee(.lateLoadsAreReturnedOnly)) func `starts again after a reset`() async throws {
     let publisher = DataPublisher<Int>()
     let old = load(publisher, 1)
     await gate.arrivals(1)
@@ -160,7 +169,8 @@ import Testing
     #expect(words(publisher.state) == "loaded(1)")
   }
 
-  @Test func `is left at once by a caller that is cancelled`() async throws {
+  @Test(.guarantee(.lastCancelledCallerCancelsTheLoad))
+  func `is left at once by a caller that is cancelled`() async throws {
     let publisher = DataPublisher<Int>()
     let first = load(publisher, 1)
     await gate.arrivals(1)
@@ -173,7 +183,10 @@ import Testing
     #expect(words(publisher.state) == "loaded(1)")
   }
 
-  @Test(arguments: ["unknown", "loaded(1)", "failed(first, 1)", "loading(1)"])
+  @Test(
+    .guarantee(.lastCancelledCallerCancelsTheLoad),
+    arguments: ["unknown", "loaded(1)", "failed(first, 1)", "loading(1)"]
+  )
   func `is cancelled with its last caller, and leaves the state as it was`(before: String) async {
     let publisher = DataPublisher<Int>()
     if before != "unknown" { publisher.update(1) }
@@ -204,7 +217,8 @@ import Testing
     #expect(await states.first(3).map(words).last == before)
   }
 
-  @Test func `does nothing for a caller that is cancelled already`() async {
+  @Test(.guarantee(.cancelledTasksLoadNothing))
+  func `does nothing for a caller that is cancelled already`() async {
     let publisher = DataPublisher<Int>()
     let states = publisher.subscription(bufferingPolicy: .unbounded)
     let task = Task {

@@ -118,7 +118,8 @@ import Testing
     }
   }
 
-  @Test func `every sequence of six events keeps every promise`() throws {
+  @Test(.guarantee(.publishersHoldInEveryOrder))
+  func `every sequence of six events keeps every promise`() throws {
     var count = 0
     try walk(World(), depth: 6, &count)
     #expect(count > 50_000)

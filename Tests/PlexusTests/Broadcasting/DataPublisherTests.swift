@@ -19,7 +19,8 @@ enum LoadingFailure: Error, Equatable {
 }
 
 @Suite(.fewAtOnce) struct `A data publisher` {
-  @Test func `gives a new subscriber the current state at once, unknown included`() async {
+  @Test(.guarantee(.newSubscribersReceiveTheState))
+  func `gives a new subscriber the current state at once, unknown included`() async {
     let publisher = DataPublisher<Int>()
     let steps: [(String, (DataPublisher<Int>) -> Void)] = [
       ("unknown", { _ in }),
@@ -47,7 +48,7 @@ enum LoadingFailure: Error, Equatable {
     }
   }
 
-  @Test func `publishes every change, equal or not`() async {
+  @Test(.guarantee(.equalValuesArePublished)) func `publishes every change, equal or not`() async {
     var publisher: DataPublisher<Int>? = DataPublisher()
     let states = publisher?.subscription(bufferingPolicy: .unbounded)
     // Unread states are skipped after a reset.
@@ -98,7 +99,8 @@ enum LoadingFailure: Error, Equatable {
     #expect(subscription.droppedCount == 4)
   }
 
-  @Test func `counts a replay that was overwritten before it was read`() async {
+  @Test(.guarantee(.droppedCountIncludesReplays))
+  func `counts a replay that was overwritten before it was read`() async {
     let publisher = DataPublisher<Int>()
     let subscription = publisher.subscription()
     #expect(subscription.droppedCount == 0)
@@ -118,7 +120,10 @@ enum LoadingFailure: Error, Equatable {
     #expect(none.droppedCount == 1)
   }
 
-  @Test(arguments: [Policy.newest(1), .newest(3), .oldest(1)])
+  @Test(
+    .guarantee(.droppedCountIncludesReplays),
+    arguments: [Policy.newest(1), .newest(3), .oldest(1)]
+  )
   func `counts as dropped what an ended subscription had lost, no more and no less`(
     policy: Policy
   ) async {
@@ -137,7 +142,8 @@ enum LoadingFailure: Error, Equatable {
     #expect(subscription.droppedCount == count)
   }
 
-  @Test func `keeps the previous value through loading, failing and reloading`() {
+  @Test(.guarantee(.newestValueSurvivesLoading))
+  func `keeps the previous value through loading, failing and reloading`() {
     let publisher = DataPublisher<Int>()
     publisher.update(1)
     publisher.startLoading()
@@ -159,7 +165,8 @@ enum LoadingFailure: Error, Equatable {
     #expect(words(publisher.state) == "failed(first, -)")
   }
 
-  @Test func `has dropped the value when a reset is published`() async {
+  @Test(.guarantee(.newestValueSurvivesLoading))
+  func `has dropped the value when a reset is published`() async {
     let publisher = DataPublisher<Int>()
     publisher.update(1)
     let seen = Log<String>()
@@ -180,7 +187,8 @@ enum LoadingFailure: Error, Equatable {
     withExtendedLifetime(token) {}
   }
 
-  @Test func `releases the value with the reset, once no subscriber can read it`() async {
+  @Test(.guarantee(.newestValueSurvivesLoading))
+  func `releases the value with the reset, once no subscriber can read it`() async {
     let publisher = DataPublisher<Parcel>()
     let census = Census()
     let subscription = publisher.subscription()
@@ -193,7 +201,8 @@ enum LoadingFailure: Error, Equatable {
     #expect(await subscription.first(1).first?.value == nil)
   }
 
-  @Test func `calls a loaded value stale from exactly the age given on`() {
+  @Test(.guarantee(.timeComesFromTheInjectedClock))
+  func `calls a loaded value stale from exactly the age given on`() {
     let clock = ManualClock()
     let publisher = DataPublisher<Int>(staleAfter: .seconds(60), clock: clock)
     #expect(!publisher.isStale)
@@ -209,7 +218,7 @@ enum LoadingFailure: Error, Equatable {
     #expect(!publisher.isStale)
   }
 
-  @Test func `is stale in the loaded state only`() {
+  @Test(.guarantee(.onlyLoadedValuesBecomeStale)) func `is stale in the loaded state only`() {
     let clock = ManualClock()
     let publisher = DataPublisher<Int>(staleAfter: .zero, clock: clock)
     #expect(!publisher.isStale)
@@ -225,7 +234,8 @@ enum LoadingFailure: Error, Equatable {
     #expect(!publisher.isStale)
   }
 
-  @Test func `never calls anything stale if no age was given`() {
+  @Test(.guarantee(.onlyLoadedValuesBecomeStale))
+  func `never calls anything stale if no age was given`() {
     let clock = ManualClock()
     let publisher = DataPublisher<Int>(clock: clock)
     publisher.update(1)

@@ -38,7 +38,9 @@ import Testing
 
   // MARK: - Nothing is lost
 
-  @Test func `subscribers of a messenger lose nothing`() async {
+  @Test(.guarantee(.messagesAreUnboundedByDefault)) func `subscribers of a messenger lose nothing`()
+    async
+  {
     let messenger = Messenger<Int>()
     let streams = [messenger.subscribe(), messenger.subscribe(ignoring: Author())]
     let subscriptions = [messenger.subscription(), messenger.subscription(ignoring: Author())]
@@ -47,7 +49,8 @@ import Testing
     #expect(await all(streams, subscriptions) == Array(repeating: numbers, count: 4))
   }
 
-  @Test func `subscribers of an event bus lose nothing`() async {
+  @Test(.guarantee(.messagesAreUnboundedByDefault))
+  func `subscribers of an event bus lose nothing`() async {
     var bus: EventBus? = EventBus()
     let stream = bus?.subscribe(to: Ping.self)
     let subscription = bus?.subscription(to: Ping.self)
@@ -57,7 +60,8 @@ import Testing
     #expect(lists.map { $0.map(\.number) } == [numbers, numbers])
   }
 
-  @Test func `subscribers of debouncers and throttlers lose nothing`() async {
+  @Test(.guarantee(.messagesAreUnboundedByDefault))
+  func `subscribers of debouncers and throttlers lose nothing`() async {
     var debouncer: Debouncer? = Debouncer(delay: .zero, clock: ManualClock())
     var variable: DebouncerVar<Int>? = DebouncerVar(0, delay: .zero, clock: ManualClock())
     var throttler: Throttler? = Throttler(interval: .zero, clock: ManualClock())
@@ -75,7 +79,8 @@ import Testing
     #expect(await all(values, valuesToo) == [numbers, numbers])
   }
 
-  @Test func `subscribers of what is derived from messages lose nothing, those of states skip`()
+  @Test(.guarantee(.messagesAreUnboundedByDefault))
+  func `subscribers of what is derived from messages lose nothing, those of states skip`()
     async
   {
     let (messenger, value) = (Messenger<Int>(), CurrentValue(0))
@@ -97,7 +102,9 @@ import Testing
     #expect(await all(newest, []) == Array(repeating: [100], count: 4))
   }
 
-  @Test func `subscribers to changes lose nothing`() async {
+  @Test(.guarantee(.messagesAreUnboundedByDefault)) func `subscribers to changes lose nothing`()
+    async
+  {
     var store: Store<Int, Int>? = Store(0) { $0 = $1 }
     var page = store?.page({ _ in 0 }, reducer: { (state: inout Int, new: Int) in state = new })
     let streams = [
@@ -119,7 +126,8 @@ import Testing
     #expect(lists == Array(repeating: [0] + numbers, count: 12))
   }
 
-  @Test func `subscribers of a shared sequence lose nothing`() async throws {
+  @Test(.guarantee(.messagesAreUnboundedByDefault))
+  func `subscribers of a shared sequence lose nothing`() async throws {
     let (source, failing) = (Messenger<Int>(), AsyncThrowingStream<Int, any Error>.makeStream())
     let shared = source.subscription().broadcast()
     let sharedToo = failing.stream.broadcast()
@@ -136,7 +144,8 @@ import Testing
     #expect(lists == [numbers, numbers])
   }
 
-  @Test func `readers of counts of subscribers and of a cache's events lose nothing`() async {
+  @Test(.guarantee(.messagesAreUnboundedByDefault))
+  func `readers of counts of subscribers and of a cache's events lose nothing`() async {
     var publisher: DataPublisher<Int>? = DataPublisher()
     let counts = publisher?.subscriberCounts()
     for _ in 0..<3 { _ = publisher?.subscription() }
@@ -156,7 +165,8 @@ import Testing
 
   // MARK: - The newest state is enough
 
-  @Test func `subscribers of a data publisher receive only the newest state`() async {
+  @Test(.guarantee(.statesSkipToTheNewestByDefault))
+  func `subscribers of a data publisher receive only the newest state`() async {
     struct Manager: DataManager {
       let publisher = DataPublisher<Int>()
       func fetch() async throws -> Int { 0 }
@@ -171,7 +181,8 @@ import Testing
     #expect(await managed?.all().map(\.value) == [100])
   }
 
-  @Test func `subscribers of a paged publisher receive only the newest state`() async throws {
+  @Test(.guarantee(.statesSkipToTheNewestByDefault))
+  func `subscribers of a paged publisher receive only the newest state`() async throws {
     var publisher: PagedPublisher<String, Int>? = Catalog().publisher()
     let stream = publisher?.subscribe()
     let subscription = publisher?.subscription()
@@ -180,7 +191,8 @@ import Testing
     await expectNewest(stream, subscription, of: 6) { $0.value?.isComplete == true }
   }
 
-  @Test func `subscribers of a multiplexer and of a key receive only the newest state`() async {
+  @Test(.guarantee(.statesSkipToTheNewestByDefault))
+  func `subscribers of a multiplexer and of a key receive only the newest state`() async {
     var cache: Multiplexer<Int>? = Multiplexer { 0 }
     var map: MultiplexerMap<Int, Int>? = MultiplexerMap { _ in 0 }
     let (stream, subscription) = (cache?.subscribe(), cache?.subscription())
@@ -194,7 +206,8 @@ import Testing
     await expectNewest(keyStream, keySubscription, of: 100) { $0.value == 100 }
   }
 
-  @Test func `subscribers of stores receive only the newest state`() async {
+  @Test(.guarantee(.statesSkipToTheNewestByDefault))
+  func `subscribers of stores receive only the newest state`() async {
     var store: Store<Int, Int>? = Store(0) { $0 = $1 }
     var page = store?.page({ _ in 0 }, reducer: { (state: inout Int, new: Int) in state = new })
     let (stream, subscription) = (store?.subscribe(), store?.subscription())
@@ -210,7 +223,8 @@ import Testing
 
   // MARK: - Handlers
 
-  @MainActor @Test func `handlers are called for everything, of states, too`() async {
+  @MainActor @Test(.guarantee(.handlersSeeEverythingByDefault))
+  func `handlers are called for everything, of states, too`() async {
     let (messenger, publisher) = (Messenger<Int>(), DataPublisher<Int>())
     let logs = (0..<8).map { _ in Log<Int>() }
     let owner = Parcel(0)

@@ -60,7 +60,7 @@ import Testing
     }
   }
 
-  @Test
+  @Test(.guarantee(.millionsOfDeliveriesLoseNothing))
   func `stress: of millions of deliveries none is lost, doubled, out of order or left behind`()
     async
   {

@@ -4,7 +4,8 @@ import TestSupport
 import Testing
 
 @Suite(.fewAtOnce) struct `Following a sequence` {
-  @Test func `publishes every element as it arrives, and stays usable after the end`() async {
+  @Test(.guarantee(.publishersFollowSequences))
+  func `publishes every element as it arrives, and stays usable after the end`() async {
     let publisher = DataPublisher<Int>()
     let states = publisher.subscription(bufferingPolicy: .unbounded)
     let (numbers, source) = AsyncStream.makeStream(of: Int.self)
@@ -17,7 +18,9 @@ import Testing
     #expect(await states.first(1).map(words) == ["loaded(3)"])
   }
 
-  @Test func `publishes a failure, which keeps the value`() async {
+  @Test(.guarantee(.publishersFollowSequences)) func `publishes a failure, which keeps the value`()
+    async
+  {
     let publisher = DataPublisher<Int>()
     let states = publisher.subscription(bufferingPolicy: .unbounded)
     publisher.follow(
@@ -96,7 +99,8 @@ import Testing
     #expect(derived.state.value == "6")
   }
 
-  @Test func `ends with its publisher, which it does not keep`() async {
+  @Test(.guarantee(.publishersFollowSequences))
+  func `ends with its publisher, which it does not keep`() async {
     let census = Census()
     let source = Messenger<Parcel>()
     var publisher: DataPublisher<Parcel>? = DataPublisher()
@@ -112,7 +116,7 @@ import Testing
     #expect(weakPublisher == nil)
   }
 
-  @Test(arguments: [false, true])
+  @Test(.guarantee(.publishersFollowSequences), arguments: [false, true])
   func `ends with its messenger, finished or released, although an element is on its way`(
     isFinished: Bool
   ) async {

@@ -5,7 +5,8 @@ import Testing
 /// Handlers on a user's broadcaster that forwards the subscriptions of another one.
 @Suite(.fewAtOnce) struct `A broadcaster that forwards another one` {
   @MainActor
-  @Test func `rule 0.2: has its handlers called in subscription order, message by message`() async {
+  @Test(.guarantee(.handlersOfOneActorKeepSubscriptionOrder))
+  func `rule 0.2: has its handlers called in subscription order, message by message`() async {
     let (messenger, log) = (Messenger<Int>(), Log<String>())
     let forwarder = Forwarder(source: messenger)
     let tokens = [
@@ -99,7 +100,11 @@ import Testing
     withExtendedLifetime(token) {}
   }
 
-  @Test(arguments: [Policy.unbounded, .newest(2), .newest(100), .oldest(2)], [0, 2])
+  @Test(
+    .guarantee(.finishedSourcesReleaseLateHandlers),
+    arguments: [Policy.unbounded, .newest(2), .newest(100), .oldest(2)],
+    [0, 2]
+  )
   func `frees its handlers although it has finished while they were registered`(
     policy: Policy,
     count: Int
@@ -168,7 +173,7 @@ struct `A broadcaster that forwards subscriptions to changes or live ones` {
   }
 
   @MainActor
-  @Test(arguments: [true, false])
+  @Test(.guarantee(.forwardedSourcesFollowAllRules), arguments: [true, false])
   func `has its handlers of one part called in subscription order, change by change`(
     isPath: Bool
   ) async {
@@ -184,7 +189,8 @@ struct `A broadcaster that forwards subscriptions to changes or live ones` {
   }
 
   @MainActor
-  @Test func `has its handlers of several parts called action by action, part by part`() async {
+  @Test(.guarantee(.forwardedSourcesFollowAllRules))
+  func `has its handlers of several parts called action by action, part by part`() async {
     let (store, log) = (store(), Log<String>())
     let (text, count) = (Parts(store: store, path: \.text), Parts(store: store, path: \.count))
     let tokens = [
@@ -202,7 +208,10 @@ struct `A broadcaster that forwards subscriptions to changes or live ones` {
   }
 
   @MainActor
-  @Test(arguments: [Policy.newest(1), .newest(3), .oldest(2)])
+  @Test(
+    .guarantee(.forwardedSourcesFollowAllRules),
+    arguments: [Policy.newest(1), .newest(3), .oldest(2)]
+  )
   func `applies the policy of each handler, and keeps no more elements`(policy: Policy) async {
     let census = Census()
     let store = Store<ChangesSubject.Content, Parcel>(ChangesSubject.Content()) { $0.parcel = $1 }
@@ -238,7 +247,8 @@ struct `A broadcaster that forwards subscriptions to changes or live ones` {
   }
 
   @MainActor
-  @Test func `shares the order of handlers with those of the live value`() async {
+  @Test(.guarantee(.forwardedSourcesFollowAllRules))
+  func `shares the order of handlers with those of the live value`() async {
     let (cache, log) = (Multiplexer<Int> { throw CancellationError() }, Log<String>())
     cache.store(0)
     let live = LiveForwarder(cache: cache)
@@ -269,7 +279,8 @@ struct `A broadcaster that forwards subscriptions to changes or live ones` {
     }
   }
 
-  @Test func `keeps the live registration as long as a handler, and no longer`() async {
+  @Test(.guarantee(.forwardedSourcesFollowAllRules))
+  func `keeps the live registration as long as a handler, and no longer`() async {
     let (signals, fetches, log) = (Messenger<Void>(), Log<Void>(), Log<Int>())
     let cache = Multiplexer<Int> {
       fetches.append(())

@@ -4,7 +4,8 @@ import Testing
 
 /// The number of jobs that the actor of a handler receives.
 @Suite(.fewAtOnce) struct `What waits for a handler` {
-  @Test func `rule 0.10: is one job for its actor, however many messages there are`() async {
+  @Test(.guarantee(.sendingStartsNoTask))
+  func `rule 0.10: is one job for its actor, however many messages there are`() async {
     let host = SteppedHost()
     let messenger = Messenger<Int>()
     let (first, second) = (Log<Int>(), Log<Int>())
@@ -25,7 +26,7 @@ import Testing
     withExtendedLifetime(tokens) {}
   }
 
-  @Test(arguments: [true, false])
+  @Test(.guarantee(.handlersYieldTheirActor), arguments: [true, false])
   func `lets others have the actor after about a millisecond of calls`(isAsync: Bool) async {
     let (messenger, host, log) = (Messenger<Int>(), SteppedHost(), Log<Int>())
     let body: @Sendable (Int) -> Void = { number in
@@ -42,7 +43,8 @@ import Testing
     withExtendedLifetime(token) {}
   }
 
-  @MainActor @Test func `keeps the order of handlers and messages when it yields`() async {
+  @MainActor @Test(.guarantee(.handlersYieldTheirActor))
+  func `keeps the order of handlers and messages when it yields`() async {
     let (bus, log) = (EventBus(), Log<String>())
     let tokens = "abc".map { name in
       bus.observe(Ping.self) { @MainActor ping in

@@ -7,7 +7,7 @@ import Testing
     var code = 0
   }
 
-  @Test func `has the newest known value, fresh or previous`() {
+  @Test(.guarantee(.statesCanBeMapped)) func `has the newest known value, fresh or previous`() {
     #expect(LoadState<Int>.unknown.value == nil)
     #expect(LoadState<Int>.loading(previous: nil).value == nil)
     #expect(LoadState<Int>.loading(previous: 1).value == 1)
@@ -16,7 +16,7 @@ import Testing
     #expect(LoadState<Int>.failed(Failure(), previous: 3).value == 3)
   }
 
-  @Test func `has an error in the failed state only`() {
+  @Test(.guarantee(.statesCanBeMapped)) func `has an error in the failed state only`() {
     #expect(
       LoadState<Int>.failed(Failure(code: 7), previous: 1).error as? Failure == Failure(code: 7)
     )
@@ -25,7 +25,7 @@ import Testing
     }
   }
 
-  @Test func `is loading in the loading state only`() {
+  @Test(.guarantee(.statesCanBeMapped)) func `is loading in the loading state only`() {
     #expect(LoadState<Int>.loading(previous: nil).isLoading)
     #expect(LoadState<Int>.loading(previous: 1).isLoading)
     #expect(!LoadState<Int>.unknown.isLoading)
@@ -33,7 +33,7 @@ import Testing
     #expect(!LoadState<Int>.failed(Failure(), previous: 1).isLoading)
   }
 
-  @Test func `keeps its case when its value is mapped`() {
+  @Test(.guarantee(.statesCanBeMapped)) func `keeps its case when its value is mapped`() {
     let double: (Int) -> String = { "\($0 * 2)" }
     guard case .unknown = LoadState<Int>.unknown.map(double) else {
       Issue.record("unknown has changed")

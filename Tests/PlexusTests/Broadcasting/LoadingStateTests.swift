@@ -69,7 +69,7 @@ import Testing
     #expect(words(state.current) == "loaded(1)")
   }
 
-  @Test(arguments: ["reset", "update", "fail", "abandon"])
+  @Test(.guarantee(.lateResultsHaveNoEffect), arguments: ["reset", "update", "fail", "abandon"])
   func `a result that comes after something newer is ignored`(event: String) {
     var state = State()
     state.update(1, at: .zero)

@@ -3,7 +3,7 @@ import TestSupport
 import Testing
 
 @Suite(.fewAtOnce) struct `A messenger` {
-  @Test func `replays nothing to later subscribers`() async {
+  @Test(.guarantee(.messagesAreNotReplayed)) func `replays nothing to later subscribers`() async {
     let messenger = Messenger<Int>()
     messenger.send(1)
     let early = messenger.subscription()
@@ -15,7 +15,8 @@ import Testing
     #expect(await late.all() == [3])
   }
 
-  @Test func `that has finished ignores what is sent and ends later streams at once`() async {
+  @Test(.guarantee(.finishedMessengersEndTheirStreams))
+  func `that has finished ignores what is sent and ends later streams at once`() async {
     let messenger = Messenger<Int>()
     let stream = messenger.subscribe()
     let ignoring = messenger.subscribe(ignoring: Author())
@@ -42,7 +43,8 @@ import Testing
     withExtendedLifetime(token) {}
   }
 
-  @Test func `counts streams, subscriptions and handlers alike`() {
+  @Test(.guarantee(.subscriberCountIncludesAllKinds))
+  func `counts streams, subscriptions and handlers alike`() {
     let messenger = Messenger<Int>()
     final class Owner: Sendable {}
     let owner = Owner()
@@ -57,7 +59,10 @@ import Testing
     withExtendedLifetime((stream, subscription, ignoring, token, asyncToken, owner)) {}
   }
 
-  @Test(arguments: [Policy.unbounded, .newest(2), .oldest(2)])
+  @Test(
+    .guarantee(.ignoredAuthorsDoNotCount),
+    arguments: [Policy.unbounded, .newest(2), .oldest(2)]
+  )
   func `delivers no messages of an author that a subscriber ignores`(policy: Policy) async {
     let messenger = Messenger<Int>()
     let (me, you) = (Author(), Author())
@@ -82,7 +87,8 @@ import Testing
     #expect(await everything.all() == Array(1..<10))
   }
 
-  @Test func `prevents an endless loop of two objects that answer each other`() async {
+  @Test(.guarantee(.ignoredAuthorsDoNotCount))
+  func `prevents an endless loop of two objects that answer each other`() async {
     let messenger = Messenger<Int>()
     let author = Author()
     let heard = messenger.subscription(ignoring: author)
@@ -101,14 +107,15 @@ import Testing
     #expect(await all.all().isEmpty)
   }
 
-  @Test func `gives every author its own identity`() {
+  @Test(.guarantee(.authorsHaveTheirOwnIdentity)) func `gives every author its own identity`() {
     let authors = (0..<100).map { _ in Author() }
     #expect(Set(authors).count == 100)
     let copy = authors[0]
     #expect(copy == authors[0])
   }
 
-  @Test func `finished within a handler still delivers to all what was sent before`() async {
+  @Test(.guarantee(.finishedMessengersEndTheirStreams))
+  func `finished within a handler still delivers to all what was sent before`() async {
     let messenger = Messenger<Int>()
     let log = Log<String>()
     let tokens = ["a", "b"].map { name in
@@ -133,7 +140,9 @@ import Testing
     var messenger: Messenger<DatabaseUpdate> { get }
   }
 
-  @Test func `can be required by a protocol`() async {
+  @Test(.guarantee(.messengersCanBeRequiredByProtocols)) func `can be required by a protocol`()
+    async
+  {
     struct MemoryDatabase: Database {
       let messenger = Messenger<DatabaseUpdate>()
     }
@@ -143,7 +152,8 @@ import Testing
     #expect(await updates.first(1) == [DatabaseUpdate(key: "a")])
   }
 
-  @Test func `can be stored as any broadcaster of its messages`() async {
+  @Test(.guarantee(.messengersCanBeRequiredByProtocols))
+  func `can be stored as any broadcaster of its messages`() async {
     struct View: Sendable {
       let updates: any Broadcaster<DatabaseUpdate>
     }
@@ -159,7 +169,8 @@ import Testing
     withExtendedLifetime(token) {}
   }
 
-  @Test func `can stand beside that of a class further up in a tree`() async {
+  @Test(.guarantee(.messengersCanBeRequiredByProtocols))
+  func `can stand beside that of a class further up in a tree`() async {
     class Tree: @unchecked Sendable {
       enum Event: Sendable { case grew }
       let treeMessenger = Messenger<Event>()

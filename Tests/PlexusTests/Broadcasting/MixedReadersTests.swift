@@ -5,10 +5,13 @@ import Testing
 
 /// Readers and handlers of one source with different policies.
 @Suite(.fewAtOnce) struct `Readers of different policies` {
-  @Test(arguments: [
-    [Policy.unbounded, .newest(3)], [.newest(3), .unbounded], [.unbounded, .oldest(3)],
-    [.newest(3), .oldest(3)],
-  ])
+  @Test(
+    .guarantee(.readElementsAreReleasedWhileReadersWait),
+    arguments: [
+      [Policy.unbounded, .newest(3)], [.newest(3), .unbounded], [.unbounded, .oldest(3)],
+      [.newest(3), .oldest(3)],
+    ]
+  )
   func `keep nothing for readers that wait when the one that was behind leaves`(
     policies: [Policy]
   ) async throws {
@@ -25,7 +28,10 @@ import Testing
     try await waiting.value
   }
 
-  @Test(arguments: [[Policy.unbounded, .newest(3)], [.newest(3), .unbounded]])
+  @Test(
+    .guarantee(.readElementsAreReleasedWhileReadersWait),
+    arguments: [[Policy.unbounded, .newest(3)], [.newest(3), .unbounded]]
+  )
   func `keep nothing for readers that wait when one that was behind becomes a handler`(
     policies: [Policy]
   ) async throws {
@@ -44,10 +50,13 @@ import Testing
     try await waiting.value
   }
 
-  @Test(arguments: [
-    (BufferingPolicy<Int>.bufferingNewest(1), [0, 4]), (.bufferingNewest(2), [0, 2, 4]),
-    (.bufferingOldest(1), [0, 2]), (.bufferingOldest(2), [0, 2, 4]),
-  ])
+  @Test(
+    .guarantee(.ignoredAuthorsDoNotCount),
+    arguments: [
+      (BufferingPolicy<Int>.bufferingNewest(1), [0, 4]), (.bufferingNewest(2), [0, 2, 4]),
+      (.bufferingOldest(1), [0, 2]), (.bufferingOldest(2), [0, 2, 4]),
+    ]
+  )
   func `do not count messages of an author that a handler ignores`(
     policy: BufferingPolicy<Int>,
     expected: [Int]
@@ -69,7 +78,8 @@ import Testing
   }
 
   @MainActor
-  @Test func `are handlers that skip much in good time, however large their buffers are`() async {
+  @Test(.guarantee(.mixedPoliciesStayWithinLimits))
+  func `are handlers that skip much in good time, however large their buffers are`() async {
     let (messenger, oldest, newest) = (Messenger<Int>(), Log<Int>(), Log<Int>())
     let tokens = [
       messenger.observe(bufferingPolicy: .bufferingOldest(20_000)) { oldest.append($0) },
@@ -81,7 +91,8 @@ import Testing
     withExtendedLifetime(tokens) {}
   }
 
-  @Test func `give a handler no more of what was sent before it than its limit`() async {
+  @Test(.guarantee(.mixedPoliciesStayWithinLimits))
+  func `give a handler no more of what was sent before it than its limit`() async {
     let (messenger, gate, log) = (Messenger<Parcel>(), Gate(), Log<Int>())
     let forwarder = Forwarder(source: messenger) {
       for number in 0..<3 { messenger.send(Parcel(number)) }

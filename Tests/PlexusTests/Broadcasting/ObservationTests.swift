@@ -12,7 +12,8 @@ import Testing
     }
   }
 
-  @MainActor @Test func `of main-actor code runs on the main actor as it is written`() async {
+  @MainActor @Test(.guarantee(.closuresRunOnTheirActor))
+  func `of main-actor code runs on the main actor as it is written`() async {
     let messenger = Messenger<String>()
     let label = Label()
     label.observe(messenger)
@@ -26,7 +27,8 @@ import Testing
     withExtendedLifetime(token) {}
   }
 
-  @Test func `of an actor that passes itself calls the actor`() async {
+  @Test(.guarantee(.closuresRunOnTheirActor))
+  func `of an actor that passes itself calls the actor`() async {
     actor Screen {
       let log = Log<Int>()
 
@@ -66,7 +68,8 @@ import Testing
     withExtendedLifetime(tokens) {}
   }
 
-  @MainActor @Test func `keeps its place in subscription order when others come and go`() async {
+  @MainActor @Test(.guarantee(.handlersOfOneActorKeepSubscriptionOrder))
+  func `keeps its place in subscription order when others come and go`() async {
     let messenger = Messenger<Int>()
     let log = Log<String>()
     func add(_ name: String) -> ObservationToken {

@@ -12,7 +12,8 @@ import Testing
     #expect(token.isCancelled)
   }
 
-  @Test func `calls its closure once, however often it is cancelled`() async {
+  @Test(.guarantee(.tokensCallTheirClosureOnce))
+  func `calls its closure once, however often it is cancelled`() async {
     let calls = Log<Int>()
     let token = ObservationToken { calls.append(1) }
     #expect(!token.isCancelled)
@@ -23,7 +24,8 @@ import Testing
     #expect(calls.count == 1)
   }
 
-  @Test func `is cancelled by the release of its last reference`() {
+  @Test(.guarantee(.tokensCallTheirClosureOnce))
+  func `is cancelled by the release of its last reference`() {
     let calls = Log<Int>()
     var token: ObservationToken? = ObservationToken { calls.append(1) }
     var other = token
@@ -63,7 +65,7 @@ import Testing
     #expect(calls.entries == [true])
   }
 
-  @Test func `is equal to itself only`() {
+  @Test(.guarantee(.tokensCallTheirClosureOnce)) func `is equal to itself only`() {
     let first = ObservationToken {}
     let second = ObservationToken {}
     let same = first
@@ -72,7 +74,7 @@ import Testing
     #expect(Set([first, second, first]).count == 2)
   }
 
-  @Test func `dropped at once removes its handler`() {
+  @Test(.guarantee(.tokensCallTheirClosureOnce)) func `dropped at once removes its handler`() {
     let messenger = Messenger<Int>()
     let calls = Log<Int>()
     _ = messenger.observe { (number: Int) in calls.append(number) }
@@ -112,7 +114,8 @@ import Testing
     #expect(kept.isCancelled)
   }
 
-  @Test func `cancels what is in it in order of insertion, and can be used again`() {
+  @Test(.guarantee(.bagsCancelInOrder))
+  func `cancels what is in it in order of insertion, and can be used again`() {
     let calls = Log<Int>()
     let bag = ObservationBag()
     for round in 0..<3 {
@@ -125,7 +128,7 @@ import Testing
     }
   }
 
-  @Test func `cancels what is in it when it is released`() {
+  @Test(.guarantee(.bagsCancelInOrder)) func `cancels what is in it when it is released`() {
     let calls = Log<Int>()
     do {
       let bag = ObservationBag()
@@ -136,7 +139,7 @@ import Testing
     #expect(calls.entries == [1, 2])
   }
 
-  @Test func `holds a token once and a cancelled one not at all`() {
+  @Test(.guarantee(.bagsCancelInOrder)) func `holds a token once and a cancelled one not at all`() {
     let bag = ObservationBag()
     let token = ObservationToken {}
     bag.insert(token)

@@ -27,7 +27,8 @@ import Testing
     catalog.gate.close()
   }
 
-  @Test func `at the same time joins: one fetch for all callers`() async throws {
+  @Test(.guarantee(.pageLoadsShareOneFetch))
+  func `at the same time joins: one fetch for all callers`() async throws {
     let tasks = [next(), first(), first(), next(), next()]
     await everybodyHasBegun()
     catalog.gate.open()
@@ -92,7 +93,8 @@ import Testing
     #expect(await states.first(6).map(words) == expected)
   }
 
-  @Test func `that ends after a reset is not used, though its callers return`() async throws {
+  @Test(.guarantee(.resetDropsAllPages))
+  func `that ends after a reset is not used, though its callers return`() async throws {
     try await load(1)
     let late = next()
     await catalog.gate.arrivals(2)

@@ -138,7 +138,8 @@ import Testing
     }
   }
 
-  @Test func `every sequence of seven events keeps every promise`() throws {
+  @Test(.guarantee(.publishersHoldInEveryOrder))
+  func `every sequence of seven events keeps every promise`() throws {
     var count = 0
     try walk(World(), depth: 7, &count)
     #expect(count > 50_000)

@@ -5,7 +5,8 @@ import Testing
 
 /// The guarantees for readers of a list that is loaded page by page.
 @Suite(.fewAtOnce) struct `A paged publisher` {
-  @Test func `publishes every page with those before it, up to the last`() async throws {
+  @Test(.guarantee(.pagesLoadInOrder))
+  func `publishes every page with those before it, up to the last`() async throws {
     let publisher = Catalog().publisher()
     let states = publisher.subscription(bufferingPolicy: .unbounded)
     try await publisher.loadFirstPage()
@@ -29,7 +30,7 @@ import Testing
     #expect(catalog.asked.entries == [nil, 1, 2])
   }
 
-  @Test func `does nothing at the end`() async throws {
+  @Test(.guarantee(.pagesLoadInOrder)) func `does nothing at the end`() async throws {
     let catalog = Catalog()
     let publisher = catalog.publisher()
     for _ in 0..<3 { try await publisher.loadNextPage() }
@@ -69,7 +70,8 @@ import Testing
     #expect(catalog.asked.entries == [nil, 1, 2, nil, 1])
   }
 
-  @Test func `keeps the pages before one that failed, which can be requested again`() async throws {
+  @Test(.guarantee(.failedPagesKeepEarlierOnes))
+  func `keeps the pages before one that failed, which can be requested again`() async throws {
     let catalog = Catalog()
     let publisher = catalog.publisher()
     try await publisher.loadFirstPage()
@@ -145,7 +147,9 @@ import Testing
     token.cancel()
   }
 
-  @Test func `has dropped all pages when a reset is published`() async throws {
+  @Test(.guarantee(.resetDropsAllPages)) func `has dropped all pages when a reset is published`()
+    async throws
+  {
     let publisher = Catalog().publisher()
     try await publisher.loadFirstPage()
     let states = publisher.subscription(bufferingPolicy: .unbounded)

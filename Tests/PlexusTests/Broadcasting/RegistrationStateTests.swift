@@ -14,7 +14,8 @@ import Testing
     }
   }
 
-  @Test func `is cancelled for every caller before the first call has removed it`() {
+  @Test(.guarantee(.cancelStopsHandlers))
+  func `is cancelled for every caller before the first call has removed it`() {
     let (registration, seen) = (Removed(), Guarded<[Bool]>([]))
     let token = ObservationToken(registration)
     registration.during.withLock { during in
@@ -40,7 +41,8 @@ import Testing
     #expect(token.isCancelled)
   }
 
-  @Test func `that is marked is not called again, although it is not removed yet`() async {
+  @Test(.guarantee(.cancelStopsHandlers))
+  func `that is marked is not called again, although it is not removed yet`() async {
     let (calls, census) = (Guarded(0), Census())
     let handler = HandlerQueue.handler(
       Handler.Recipe(

@@ -17,7 +17,7 @@ import Testing
     }
   }
 
-  @Test(arguments: policies, 0...3)
+  @Test(.guarantee(.sharedFailuresFollowBufferedElements), arguments: policies, 0...3)
   func `reaches every subscriber after what its policy keeps`(
     policy: Policy,
     replaying: Int
@@ -44,7 +44,7 @@ import Testing
     #expect(shared.subscriberCount == 0)
   }
 
-  @Test(arguments: policies)
+  @Test(.guarantee(.sharedFailuresFollowBufferedElements), arguments: policies)
   func `reaches every handler after what its policy keeps`(policy: Policy) async {
     let (numbers, source) = AsyncThrowingStream.makeStream(of: Int.self, throwing: (any Error).self)
     let shared = numbers.broadcast(replaying: 2)

@@ -270,7 +270,8 @@ import Testing
     #expect(none.popFirst() == 1)
   }
 
-  @Test func `elements for a reader of the log alone are read in their places`() async {
+  @Test(.guarantee(.offeredEventsKeepTheirPlace))
+  func `elements for a reader of the log alone are read in their places`() async {
     let hub = BroadcastHub<Int>()
     let (one, other) = (
       hub.hostedSubscription(bufferingPolicy: .unbounded),
@@ -298,7 +299,8 @@ import Testing
     #expect(await other.all() == [1, 201] + Array(2...21) + [202])
   }
 
-  @Test func `an element for a waiting reader of the log alone resumes it, and no other`() async {
+  @Test(.guarantee(.offeredEventsKeepTheirPlace))
+  func `an element for a waiting reader of the log alone resumes it, and no other`() async {
     let hub = BroadcastHub<Int>()
     let readers = (0..<2).map { _ in hub.hostedSubscription(bufferingPolicy: .unbounded) }
     let log = Log<Int>()

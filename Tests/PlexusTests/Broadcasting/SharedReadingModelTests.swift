@@ -9,6 +9,7 @@ import Testing
   private static let sentence = "Two tasks iterate over one subscription at once"
 
   @Test(
+    .guarantee(.sharedIterationReadsOnlySentElements),
     .startsProcess,
     arguments: [Policy.unbounded, .newest(1), .newest(64), .newest(100_000), .oldest(100_000)]
   )
@@ -40,7 +41,8 @@ import Testing
     #expect(output.contains(Self.sentence))
   }
 
-  @Test(.startsProcess) func `of states that can be reset stop the program`() async throws {
+  @Test(.guarantee(.sharedIterationReadsOnlySentElements), .startsProcess)
+  func `of states that can be reset stop the program`() async throws {
     let result = await #expect(
       processExitsWith: .failure,
       observing: [\.standardErrorContent]
@@ -59,7 +61,8 @@ import Testing
     #expect(output.contains(Self.sentence))
   }
 
-  @Test(.startsProcess) func `are noticed when one sets the position back`() async throws {
+  @Test(.guarantee(.sharedIterationReadsOnlySentElements), .startsProcess)
+  func `are noticed when one sets the position back`() async throws {
     // The reader of the first elements is preempted before it writes its position, and the other one has read on
     // meanwhile.
     let result = await #expect(

@@ -27,7 +27,8 @@ import Testing
     }
   }
 
-  @Test func `delivers each element to all subscribers, and iterates once`() async {
+  @Test(.guarantee(.sharedSequencesIterateOnce))
+  func `delivers each element to all subscribers, and iterates once`() async {
     let (numbers, source) = AsyncStream.makeStream(of: Int.self)
     let shared = numbers.broadcast()
     let subscriptions = (0..<5).map { _ in shared.subscription() }
@@ -43,7 +44,8 @@ import Testing
     withExtendedLifetime(token) {}
   }
 
-  @Test func `starts with the first subscriber and stops with the last`() async {
+  @Test(.guarantee(.sharedSequencesIterateOnce))
+  func `starts with the first subscriber and stops with the last`() async {
     let (source, log) = (Messenger<Int>(), Log<String>())
     let shared = Tracked(source: source, log: log).broadcast()
     #expect(log.count == 0)
@@ -139,7 +141,8 @@ import Testing
     withExtendedLifetime(first) {}
   }
 
-  @Test func `is never iterated twice at once, however quickly subscribers come and go`() async {
+  @Test(.guarantee(.sharedSequencesIterateOnce))
+  func `is never iterated twice at once, however quickly subscribers come and go`() async {
     // It records every iteration that starts before another one has ended.
     final class Exclusive: AsyncSequence, Sendable {
       final class Iterator: AsyncIteratorProtocol {
@@ -240,7 +243,8 @@ import Testing
     withExtendedLifetime((tokens, owner)) {}
   }
 
-  @Test func `delivers its failure to all, after what came before, and to later subscribers`()
+  @Test(.guarantee(.sharedFailuresReachLaterSubscribers))
+  func `delivers its failure to all, after what came before, and to later subscribers`()
     async
   {
     let (numbers, source) = AsyncThrowingStream.makeStream(of: Int.self, throwing: (any Error).self)
@@ -359,7 +363,8 @@ import Testing
 
   // MARK: - Replay and lingering
 
-  @Test func `replays the requested number of elements, and then continues`() async {
+  @Test(.guarantee(.sharedSequencesReplay))
+  func `replays the requested number of elements, and then continues`() async {
     let numbers = Messenger<Int>()
     let shared = numbers.subscription().broadcast(replaying: 2)
     let first = shared.subscription()
@@ -375,7 +380,8 @@ import Testing
     #expect(await shared.map { $0 }.subscribe().all() == [3, 4])
   }
 
-  @Test func `replays its failure after its elements, of which it displaces none`() async {
+  @Test(.guarantee(.sharedSequencesReplay))
+  func `replays its failure after its elements, of which it displaces none`() async {
     let (numbers, source) = AsyncThrowingStream.makeStream(of: Int.self, throwing: (any Error).self)
     let shared = numbers.broadcast(replaying: 2)
     let first = shared.subscription()
@@ -385,7 +391,7 @@ import Testing
     #expect(await shared.subscription().all().map(words) == ["2", "3", "first"])
   }
 
-  @Test func `clears its replay when it stops`() async {
+  @Test(.guarantee(.sharedSequencesReplay)) func `clears its replay when it stops`() async {
     let (source, log) = (Messenger<Int>(), Log<String>())
     let shared = Tracked(source: source, log: log).broadcast(replaying: 2)
     var first: Subscription? = shared.subscription()
@@ -400,7 +406,9 @@ import Testing
     withExtendedLifetime(first) {}
   }
 
-  @Test func `lingers without subscribers`() async {
+  @Test(.guarantee(.lingeringContinuesWithoutSubscribers)) func `lingers without subscribers`()
+    async
+  {
     let (source, log) = (Messenger<Int>(), Log<String>())
     let clock = ManualClock()
     let shared = Tracked(source: source, log: log).broadcast(
@@ -426,7 +434,9 @@ import Testing
     #expect(await late.first(1) == [9], "nothing from before is replayed")
   }
 
-  @Test func `lingers no longer than it lives`() async {
+  @Test(.guarantee(.lingeringContinuesWithoutSubscribers)) func `lingers no longer than it lives`()
+    async
+  {
     let (source, log) = (Messenger<Int>(), Log<String>())
     let clock = ManualClock()
     var shared: SharedSequence<Int>? = Tracked(source: source, log: log).broadcast(

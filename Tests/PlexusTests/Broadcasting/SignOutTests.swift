@@ -17,7 +17,7 @@ import Testing
     }
   }
 
-  @Test(arguments: policies)
+  @Test(.guarantee(.noStateFromBeforeAReset), arguments: policies)
   func `a publisher gives no subscriber a state from before`(policy: Policy) async {
     let publisher = DataPublisher<String>()
     publisher.update("secret")
@@ -34,7 +34,7 @@ import Testing
     #expect(states.map(\.value) == expected[policy] ?? [nil, "public"])
   }
 
-  @Test(arguments: policies)
+  @Test(.guarantee(.noStateFromBeforeAReset), arguments: policies)
   func `a replayed state that was not read is not given either`(policy: Policy) async {
     let publisher = DataPublisher<String>()
     publisher.update("secret")
@@ -46,7 +46,7 @@ import Testing
     #expect(await subscription.first(1).map(\.value) == ["public"])
   }
 
-  @Test(arguments: 0...40)
+  @Test(.guarantee(.noStateFromBeforeAReset), arguments: 0...40)
   func `an iterator in the middle of what it reads skips the rest`(read: Int) async {
     let publisher = DataPublisher<String>()
     let subscription = publisher.subscription(bufferingPolicy: .unbounded)
@@ -72,7 +72,7 @@ import Testing
     #expect(subscription.droppedCount == 10)
   }
 
-  @Test(arguments: policies)
+  @Test(.guarantee(.noStateFromBeforeAReset), arguments: policies)
   func `a handler of a publisher is given no state from before`(policy: Policy) async {
     let publisher = DataPublisher<String>()
     let (host, log) = (SteppedHost(), Log<String?>())
@@ -88,7 +88,7 @@ import Testing
     withExtendedLifetime(token) {}
   }
 
-  @Test(arguments: policies)
+  @Test(.guarantee(.noStateFromBeforeAReset), arguments: policies)
   func `a handler that suspends is given no state from before`(policy: Policy) async throws {
     let publisher = DataPublisher<String>()
     let (gate, log) = (Gate(), Log<String?>())
@@ -107,7 +107,7 @@ import Testing
     withExtendedLifetime(token) {}
   }
 
-  @Test(arguments: policies)
+  @Test(.guarantee(.noStateFromBeforeAReset), arguments: policies)
   func `a publisher of pages gives no subscriber a state from before`(policy: Policy) async throws {
     let publisher = Catalog().publisher()
     let subscription = publisher.subscription(bufferingPolicy: policy())
@@ -117,7 +117,7 @@ import Testing
     #expect(await subscription.first(1).map(words) == ["unknown"])
   }
 
-  @Test(arguments: policies)
+  @Test(.guarantee(.noStateFromBeforeAReset), arguments: policies)
   func `a manager gives no subscriber a state from before`(policy: Policy) async throws {
     struct Manager: DataManager {
       let publisher = DataPublisher<String>()
@@ -130,7 +130,7 @@ import Testing
     #expect(await stream.first(1).map(\.value) == [nil])
   }
 
-  @Test(arguments: policies)
+  @Test(.guarantee(.noStateFromBeforeAReset), arguments: policies)
   func `a multiplexer gives no subscriber a state from before`(policy: Policy) async throws {
     let multiplexer = Multiplexer<String> { "secret" }
     let subscription = multiplexer.subscription(bufferingPolicy: policy())
@@ -139,7 +139,7 @@ import Testing
     #expect(await subscription.first(1).map(\.value) == [nil])
   }
 
-  @Test(arguments: policies)
+  @Test(.guarantee(.noStateFromBeforeAReset), arguments: policies)
   func `a map gives no subscriber a state from before`(policy: Policy) async throws {
     let map = MultiplexerMap<String, String> { _ in "secret" }
     let keys = ["a", "b", "c"]
@@ -160,7 +160,7 @@ import Testing
     }
   }
 
-  @Test(arguments: policies)
+  @Test(.guarantee(.noStateFromBeforeAReset), arguments: policies)
   func `a repository gives no subscriber of a member a state from before`(
     policy: Policy
   ) async throws {

@@ -87,7 +87,8 @@ import Testing
     withExtendedLifetime(subscriptions) {}
   }
 
-  @Test func `steps by one while many join and leave at once`() async {
+  @Test(.guarantee(.subscriberCountsYieldEveryChange))
+  func `steps by one while many join and leave at once`() async {
     let messenger = Messenger<Int>()
     let counts = messenger.subscriberCounts()
     let reader = Task { await counts.all() }
@@ -186,7 +187,8 @@ import Testing
     withExtendedLifetime(subscription) {}
   }
 
-  @MainActor @Test func `returns when there was a subscriber, even for a moment`() async throws {
+  @MainActor @Test(.guarantee(.subscriberCountsYieldEveryChange))
+  func `returns when there was a subscriber, even for a moment`() async throws {
     let messenger = Messenger<Int>()
     let publisher = DataPublisher<Int>()
     let waiting = [

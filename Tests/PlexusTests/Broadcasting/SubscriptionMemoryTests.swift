@@ -4,7 +4,8 @@ import Testing
 
 /// The objects that a subscription keeps alive, and for how long.
 @Suite(.fewAtOnce) struct `The memory of a subscription` {
-  @Test func `keeps nothing before its position, however long it is kept`() async {
+  @Test(.guarantee(.subscriptionsRetainNothingRead))
+  func `keeps nothing before its position, however long it is kept`() async {
     let messenger = Messenger<Parcel>()
     let census = Census()
     let subscription = messenger.subscription()
@@ -84,7 +85,10 @@ import Testing
     #expect(census.living == 0)
   }
 
-  @Test(arguments: [Policy.unbounded, .newest(100), .oldest(100)])
+  @Test(
+    .guarantee(.subscriptionsRetainNothingRead),
+    arguments: [Policy.unbounded, .newest(100), .oldest(100)]
+  )
   func `is given back when its loop is cancelled, although the subscription is kept`(
     policy: Policy
   ) async {
@@ -145,7 +149,8 @@ import Testing
     #expect(census.living == 0)
   }
 
-  @Test func `does not keep its broadcaster alive while a task waits`() async {
+  @Test(.guarantee(.releasedSourcesEndTheirStreams))
+  func `does not keep its broadcaster alive while a task waits`() async {
     var messenger: Messenger<Int>? = Messenger()
     weak let weakMessenger = messenger
     let log = Log<Int>()
@@ -172,7 +177,11 @@ import Testing
     withExtendedLifetime(subscription) {}
   }
 
-  @Test(arguments: [Policy.unbounded, .newest(3)], 1...15)
+  @Test(
+    .guarantee(.readElementsAreReleasedWhileReadersWait),
+    arguments: [Policy.unbounded, .newest(3)],
+    1...15
+  )
   func `keeps nothing that every reader has read once they wait`(
     policy: Policy,
     count: Int
@@ -196,7 +205,10 @@ import Testing
     for task in tasks { await task.value }
   }
 
-  @Test(arguments: [Policy.unbounded, .newest(3)])
+  @Test(
+    .guarantee(.readElementsAreReleasedWhileReadersWait),
+    arguments: [Policy.unbounded, .newest(3)]
+  )
   func `keeps nothing for readers that wait when the one that was behind leaves`(
     policy: Policy
   ) async {

@@ -11,7 +11,7 @@ import Testing
     Array(repeating: .oldest(1), count: 5),
   ]
 
-  @Test(arguments: policies)
+  @Test(.guarantee(.waitersResumeInSubscriptionOrder), arguments: policies)
   func `rule 0.2: is the order in which loops that wait get elements and the end`(
     policies: [Policy]
   ) async throws {
@@ -34,7 +34,7 @@ import Testing
     for loop in loops { try await loop.value }
   }
 
-  @Test(arguments: policies)
+  @Test(.guarantee(.waitersResumeInSubscriptionOrder), arguments: policies)
   func `rule 0.2: stays the order for loops that wait when subscribers before them leave`(
     policies: [Policy]
   ) async throws {

@@ -4,7 +4,7 @@ import Testing
 
 /// The guarantees for one reader.
 @Suite(.fewAtOnce) struct `A subscription` {
-  @Test func `loses nothing under the unbounded policy`() async {
+  @Test(.guarantee(.policiesLimitBuffers)) func `loses nothing under the unbounded policy`() async {
     let messenger = Messenger<Int>()
     let subscription = messenger.subscription()
     for number in 0..<1000 { messenger.send(number) }
@@ -13,7 +13,7 @@ import Testing
     #expect(subscription.droppedCount == 0)
   }
 
-  @Test(arguments: [1, 2, 3, 15, 16, 17, 100])
+  @Test(.guarantee(.policiesLimitBuffers), arguments: [1, 2, 3, 15, 16, 17, 100])
   func `skips ahead to the newest elements and counts what it has skipped`(limit: Int) async {
     let messenger = Messenger<Int>()
     let subscription = messenger.subscription(bufferingPolicy: .bufferingNewest(limit))
@@ -30,7 +30,7 @@ import Testing
     #expect(subscription.droppedCount == 49)
   }
 
-  @Test(arguments: [1, 2, 3, 15, 16, 17, 100])
+  @Test(.guarantee(.policiesLimitBuffers), arguments: [1, 2, 3, 15, 16, 17, 100])
   func `refuses what arrives while as many elements wait as it was given room for`(
     limit: Int
   ) async {
@@ -92,7 +92,8 @@ import Testing
     }
   }
 
-  @Test func `of another policy never disturbs the others`() async {
+  @Test(.guarantee(.policiesDoNotAffectOtherReaders))
+  func `of another policy never disturbs the others`() async {
     let messenger = Messenger<Int>()
     let policies: [Policy] = [
       .newest(1), .unbounded, .newest(7), .oldest(3), .newest(3), .oldest(20), .newest(0),
@@ -114,7 +115,7 @@ import Testing
     #expect(late.droppedCount == 0)
   }
 
-  @Test(arguments: Policy.roomy)
+  @Test(.guarantee(.copiesShareOnePosition), arguments: Policy.roomy)
   func `shares one position among its copies`(policy: Policy) async {
     let messenger = Messenger<Int>()
     let subscription = messenger.subscription(bufferingPolicy: policy())
@@ -131,7 +132,7 @@ import Testing
     #expect(messenger.subscriberCount == 1)
   }
 
-  @Test(arguments: Policy.roomy)
+  @Test(.guarantee(.copiesShareOnePosition), arguments: Policy.roomy)
   func `continues where a loop was left with break`(policy: Policy) async {
     let messenger = Messenger<Int>()
     let subscription = messenger.subscription(bufferingPolicy: policy())
@@ -199,7 +200,11 @@ import Testing
     #expect(messenger.subscriberCount == 0)
   }
 
-  @Test(.startsProcess, arguments: [Policy.unbounded, .newest(1), .oldest(1)])
+  @Test(
+    .guarantee(.sharedIterationStopsWithAMessage),
+    .startsProcess,
+    arguments: [Policy.unbounded, .newest(1), .oldest(1)]
+  )
   func `iterated by two tasks at once stops the program with a sentence`(policy: Policy) async {
     switch policy {
     case .unbounded:
@@ -211,7 +216,8 @@ import Testing
     }
   }
 
-  @Test(.startsProcess) func `iterated by two tasks as a stream stops the program`() async {
+  @Test(.guarantee(.sharedIterationStopsWithAMessage), .startsProcess)
+  func `iterated by two tasks as a stream stops the program`() async {
     await #expect(processExitsWith: .failure) {
       let messenger = Messenger<Int>()
       let stream = messenger.subscribe()

@@ -40,7 +40,10 @@ import Testing
     }
   }
 
-  @Test(arguments: [Policy.unbounded, .newest(1), .newest(3), .newest(0), .oldest(0), .oldest(2)])
+  @Test(
+    .guarantee(.noLockWhileUserCodeRuns),
+    arguments: [Policy.unbounded, .newest(1), .newest(3), .newest(0), .oldest(0), .oldest(2)]
+  )
   func `rule 0.9: not when an element is displaced, read or left unread`(policy: Policy) async {
     let messenger = Messenger<Parcel>()
     let (census, released) = (Census(), Log<Void>())
@@ -139,7 +142,7 @@ import Testing
     #expect(released.count == 40)
   }
 
-  @Test(arguments: HandlerSite.allCases)
+  @Test(.guarantee(.noLockWhileUserCodeRuns), arguments: HandlerSite.allCases)
   func `rule 0.9: not when a handler is released, with or without a backlog`(
     site: HandlerSite
   ) async {
@@ -230,7 +233,7 @@ import Testing
     messenger.observe(as: Parcel(0)) { _, _ in withExtendedLifetime(captured) {} }
   }
 
-  @Test(arguments: [false, true])
+  @Test(.guarantee(.noLockWhileUserCodeRuns), arguments: [false, true])
   func `rule 0.9: not when a state gives way to another`(isObserved: Bool) async throws {
     let publisher = DataPublisher<Parcel>()
     let (census, released) = (Census(), Log<Void>())
@@ -321,7 +324,8 @@ import Testing
     await census.falls(to: 0)
   }
 
-  @Test func `rule 0.9: not when a task is resumed on an executor of the user`() async {
+  @Test(.guarantee(.noLockWhileUserCodeRuns))
+  func `rule 0.9: not when a task is resumed on an executor of the user`() async {
     let messenger = Messenger<Parcel>()
     let publisher = DataPublisher<Parcel>()
     let executor = InquisitiveExecutor {

@@ -20,7 +20,7 @@ import Testing
     return 0
   }
 
-  @Test func `lasts until the clock ticks`() {
+  @Test(.guarantee(.loopsYieldTheirActor)) func `lasts until the clock ticks`() {
     var (budget, time) = (CooperativeBudget(), Nanoseconds(0))
     for _ in 0..<10 {
       let begin = time
@@ -72,7 +72,10 @@ import Testing
 
 /// Loops over subscriptions whose hub has a test clock.
 @Suite(.fewAtOnce) struct `A loop over a subscription` {
-  @Test(arguments: [Policy.unbounded, .oldest(100), .newest(64)])
+  @Test(
+    .guarantee(.loopsYieldTheirActor),
+    arguments: [Policy.unbounded, .oldest(100), .newest(64)]
+  )
   func `yields its actor to other tasks when the clock has ticked`(policy: Policy) async {
     let time = Guarded(Nanoseconds(0))
     let hub = BroadcastHub<Int>(time: {

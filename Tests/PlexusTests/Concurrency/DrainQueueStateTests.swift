@@ -90,14 +90,16 @@ import Testing
     numbers.append(number)
   }
 
-  @Test func `has a caller process the items of others for about a millisecond`() async {
+  @Test(.guarantee(.callsLeaveForeignActions))
+  func `has a caller process the items of others for about a millisecond`() async {
     let (queue, handOvers) = await queueWithOthers(upTo: 100, taking: 400_000)
     #expect(handOvers.value == 1)
     #expect(queue.value.count <= 6)
     #expect(queue.value == Array(0..<queue.value.count))
   }
 
-  @Test func `has a caller process a limited number of items of others`()
+  @Test(.guarantee(.callsLeaveForeignActions))
+  func `has a caller process a limited number of items of others`()
     async
   {
     let (queue, handOvers) = await queueWithOthers(upTo: 3_000, taking: 0)
@@ -105,7 +107,8 @@ import Testing
     #expect(queue.value == Array(0...1_024))
   }
 
-  @Test func `is passed on once, and taken over by the next caller`() async {
+  @Test(.guarantee(.callsLeaveForeignActions))
+  func `is passed on once, and taken over by the next caller`() async {
     let (queue, handOvers) = await queueWithOthers(upTo: 20, taking: 500_000)
     let count = queue.value.count
     #expect(count < 8)
@@ -135,7 +138,8 @@ import Testing
     #expect(queue.value == Array(0...101))
   }
 
-  @Test func `is drained by the task in portions after a handover, and then the ending runs`()
+  @Test(.guarantee(.callsLeaveForeignActions))
+  func `is drained by the task in portions after a handover, and then the ending runs`()
     async
   {
     let (queue, handOvers) = await queueWithOthers(upTo: 20, taking: 500_000)
@@ -149,7 +153,8 @@ import Testing
     #expect(handOvers.value == 1)
   }
 
-  @Test func `processes items that its own items add without a limit`() {
+  @Test(.guarantee(.callsLeaveForeignActions))
+  func `processes items that its own items add without a limit`() {
     let (queue, handOvers) = (makeQueue(), Tally())
     func perform(_ number: Int, _ numbers: inout [Int]) {
       time.withLock { $0 += 1_000_000 }

@@ -65,7 +65,7 @@ import Testing
     return (processed.withLock { $0 }, send)
   }
 
-  @Test(arguments: [Call.dispatch, .consume])
+  @Test(.guarantee(.callsLeaveForeignActions), arguments: [Call.dispatch, .consume])
   func `is limited in a call, and all of it is done in order`(call: Call) async {
     let log = Log<Int>()
     let (processed, source) = count(call, 5_000, into: log)
@@ -75,7 +75,7 @@ import Testing
     withExtendedLifetime(source) {}
   }
 
-  @Test(arguments: Call.allCases)
+  @Test(.guarantee(.callsLeaveForeignActions), arguments: Call.allCases)
   func `takes about a millisecond of a call`(call: Call) async {
     let log = Log<Int>()
     let (processed, source) = count(call, 30, into: log, busyForAMillisecond)
@@ -84,7 +84,9 @@ import Testing
     withExtendedLifetime(source) {}
   }
 
-  @Test func `is not kept from an actor by handlers of a bus`() async {
+  @Test(.guarantee(.loopsYieldTheirActor)) func `is not kept from an actor by handlers of a bus`()
+    async
+  {
     let (bus, host, log) = (EventBus(), SteppedHost(), Log<Int>())
     let token = await host.observe(bus) { notice in
       log.append(notice.number)
@@ -98,7 +100,7 @@ import Testing
     withExtendedLifetime(token) {}
   }
 
-  @Test(arguments: ["messenger", "bus", "current value"])
+  @Test(.guarantee(.loopsYieldTheirActor), arguments: ["messenger", "bus", "current value"])
   func `is not kept from an actor by a loop`(source: String) async {
     let (messenger, bus, value) = (Messenger<Int>(), EventBus(), CurrentValue(0))
     let (loop, log) = (Loop(), Log<Void>())

@@ -17,13 +17,15 @@ import Testing
     return false
   }
 
-  @Test func `makes the value of a publisher stale`() async {
+  @Test(.guarantee(.timeComesFromTheInjectedClock)) func `makes the value of a publisher stale`()
+    async
+  {
     let publisher = DataPublisher<Int>(staleAfter: instant)
     publisher.update(1)
     #expect(await comesTrue { publisher.isStale })
   }
 
-  @Test func `expires a retained event`() async {
+  @Test(.guarantee(.timeComesFromTheInjectedClock)) func `expires a retained event`() async {
     struct Brief: Event {
       var persistence: EventPersistence { .persistent(.neverClear, timeToLive: .nanoseconds(1)) }
     }
@@ -32,7 +34,9 @@ import Testing
     #expect(await comesTrue { bus.pendingEvents(of: Brief.self).isEmpty })
   }
 
-  @Test func `makes the values of caches stale`() async throws {
+  @Test(.guarantee(.timeComesFromTheInjectedClock)) func `makes the values of caches stale`()
+    async throws
+  {
     var policy = CachePolicy()
     policy.timeToLive = instant
     let cacher = SimpleCacher()
@@ -60,7 +64,8 @@ import Testing
     }
   }
 
-  @Test func `makes a value stale after its millisecond, not a tick later`() async throws {
+  @Test(.guarantee(.timeToLiveContinuesDuringSleep))
+  func `makes a value stale after its millisecond, not a tick later`() async throws {
     let tally = Tally()
     let map = MultiplexerMap<Int, Int>(policy: CachePolicy(timeToLive: .milliseconds(1))) { _ in
       tally.increment()
@@ -74,7 +79,7 @@ import Testing
     }
   }
 
-  @Test func `fires debouncers and throttlers`() async {
+  @Test(.guarantee(.timeComesFromTheInjectedClock)) func `fires debouncers and throttlers`() async {
     let debouncer = Debouncer(delay: instant)
     let variable = DebouncerVar(0, delay: instant)
     let throttler = Throttler(interval: instant, leading: false)
@@ -89,7 +94,8 @@ import Testing
     #expect(await others.first(1).count == 1)
   }
 
-  @Test func `advances debounced and throttled sequences`() async {
+  @Test(.guarantee(.timeComesFromTheInjectedClock))
+  func `advances debounced and throttled sequences`() async {
     let source = Messenger<Int>()
     let debounced = source.subscription().debounced(for: instant)
     let throttled = source.subscription().throttled(for: instant, leading: false)

@@ -5,7 +5,8 @@ import Testing
 
 /// Rule 0.6: nothing leaks.
 @Suite(.fewAtOnce) struct `An event bus leaks nothing` {
-  @Test func `a released bus ends its streams after their buffered events`() async {
+  @Test(.guarantee(.releasedBusesEndTheirStreams))
+  func `a released bus ends its streams after their buffered events`() async {
     var bus: EventBus? = EventBus()
     let stream = bus?.subscribe(to: Ping.self)
     let scoped = bus?.subscription(to: Ping.self, scope: "left")
@@ -18,7 +19,8 @@ import Testing
     #expect(await waiting?.finished() == [])
   }
 
-  @Test func `a bus is not kept alive by streams, handlers, tokens, kept or queued events`() async {
+  @Test(.guarantee(.releasedBusesEndTheirStreams))
+  func `a bus is not kept alive by streams, handlers, tokens, kept or queued events`() async {
     weak var weakBus: EventBus?
     let gate = Gate()
     var rest: [Any] = []

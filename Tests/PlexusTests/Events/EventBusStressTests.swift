@@ -23,7 +23,7 @@ import Testing
     }
   }
 
-  @Test(arguments: [nil] + PersistenceRule.allCases)
+  @Test(.guarantee(.eventsHaveOneOrderPerScope), arguments: [nil] + PersistenceRule.allCases)
   func `posts of many threads reach all subscribers in one order, while others come and go`(
     rule: PersistenceRule?
   ) async {

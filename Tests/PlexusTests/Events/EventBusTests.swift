@@ -5,7 +5,8 @@ import Testing
 
 /// Posting and observing without retention.
 @Suite(.fewAtOnce) struct `An event bus` {
-  @Test func `delivers events to streams and handlers that subscribed before the post`()
+  @Test(.guarantee(.eventsReachTheirTypeAndScope))
+  func `delivers events to streams and handlers that subscribed before the post`()
     async
   {
     let (bus, log) = (EventBus(), Log<Int>())
@@ -40,7 +41,9 @@ import Testing
     #expect(other.subscriberCount(for: Ping.self) == 0)
   }
 
-  @Test func `delivers by exact type and exact scope`() async {
+  @Test(.guarantee(.eventsReachTheirTypeAndScope)) func `delivers by exact type and exact scope`()
+    async
+  {
     let bus = EventBus()
     let scopes: [EventScope?] = [nil, "left", "right", EventScope(1), EventScope("1")]
     let streams = scopes.map { bus.subscription(to: Ping.self, scope: $0) }
@@ -54,7 +57,7 @@ import Testing
     #expect(await notices.first(1) == [Notice(9)])
   }
 
-  @Test func `distinguishes scopes by value and type`() {
+  @Test(.guarantee(.eventsReachTheirTypeAndScope)) func `distinguishes scopes by value and type`() {
     enum Side: Hashable, Sendable { case left, right }
     struct Window: Hashable, Sendable { let number: Int }
     #expect(EventScope("a") == "a")
@@ -84,7 +87,8 @@ import Testing
     }
   }
 
-  @Test func `posts an existential event by its dynamic type`() async {
+  @Test(.guarantee(.eventsAreRetainedByTheirRule))
+  func `posts an existential event by its dynamic type`() async {
     let bus = EventBus()
     let stream = bus.subscription(to: Ping.self)
     let event: any Event = Ping(1)
@@ -95,7 +99,8 @@ import Testing
     #expect(bus.pendingNumbers() == [1])
   }
 
-  @MainActor @Test func `calls the handlers of one actor in subscription order, event by event`()
+  @MainActor @Test(.guarantee(.eventsHaveOneOrderPerScope))
+  func `calls the handlers of one actor in subscription order, event by event`()
     async
   {
     let (bus, log) = (EventBus(), Log<String>())
@@ -128,7 +133,8 @@ import Testing
     withExtendedLifetime(token) {}
   }
 
-  @Test func `a slow handler delays no other type, no other scope and no other subscriber`() async {
+  @Test(.guarantee(.slowHandlersDelayNoOtherScope))
+  func `a slow handler delays no other type, no other scope and no other subscriber`() async {
     let (bus, gate, log) = (EventBus(), Gate(), Log<String>())
     let slow = bus.observe(Ping.self) { _ async in try? await gate.wait() }
     let quick = bus.observe(Ping.self) { ping in log.append("quick\(ping.number)") }
@@ -172,7 +178,8 @@ import Testing
     withExtendedLifetime((slow, scoped)) {}
   }
 
-  @Test func `a post from inside a handler is queued behind the current event`() async {
+  @Test(.guarantee(.nestedPostsAreQueued))
+  func `a post from inside a handler is queued behind the current event`() async {
     for rule in [nil, PersistenceRule.neverClear] {
       let (bus, log) = (EventBus(), Log<String>())
       let first = bus.observe(Notice.self) { notice in
@@ -215,7 +222,8 @@ import Testing
     withExtendedLifetime(stream) {}
   }
 
-  @Test func `an event without subscribers is discarded unless it is persistent`() async {
+  @Test(.guarantee(.postAndWaitReturnsTheOutcome))
+  func `an event without subscribers is discarded unless it is persistent`() async {
     let bus = EventBus()
     #expect(
       await bus.postAndWait(Ping(1)) == PostOutcome.of(notified: 0, handled: 0, isPersisted: false)

@@ -109,7 +109,7 @@ import Testing
     #expect(channel.subscriberCount == 1)
   }
 
-  @Test(arguments: [0, 1_000])
+  @Test(.guarantee(.slowHandlersDelayNoOtherScope), arguments: [0, 1_000])
   func `cost a post one look-up of its own scope, regardless of the number of others`(
     others: Int
   ) async {

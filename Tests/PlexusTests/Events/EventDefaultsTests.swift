@@ -10,7 +10,7 @@ import Testing
     let persistenceRule: PersistenceRule
   }
 
-  @Test func `an event is not retained`() async {
+  @Test(.guarantee(.eventsAreRetainedByTheirRule)) func `an event is not retained`() async {
     #expect(Plain().persistence == .none)
     #expect(EventPersistence.none.rule == nil)
     let bus = EventBus()
@@ -18,7 +18,7 @@ import Testing
     #expect(bus.pendingEvents(of: Plain.self).isEmpty)
   }
 
-  @Test(arguments: PersistenceRule.allCases)
+  @Test(.guarantee(.eventsAreRetainedByTheirRule), arguments: PersistenceRule.allCases)
   func `a persistent event is retained by its rule, without a limit`(
     rule: PersistenceRule
   ) async {
@@ -37,7 +37,8 @@ import Testing
     #expect(bus.pendingEvents(of: Ruled.self).count == (rule == .neverClear ? 2 : 0))
   }
 
-  @Test func `posting and subscribing are without a scope`() async {
+  @Test(.guarantee(.eventsReachTheirTypeAndScope))
+  func `posting and subscribing are without a scope`() async {
     let bus = EventBus()
     let stream = bus.subscribe(to: Ping.self)
     let subscription = bus.subscription(to: Ping.self)
@@ -99,7 +100,7 @@ import Testing
     }
   }
 
-  @Test(arguments: Registration.allCases, [false, true])
+  @Test(.guarantee(.noResultIsSuccess), arguments: Registration.allCases, [false, true])
   func `a result, a return and an error count alike with every kind of registration`(
     registration: Registration,
     isAsync: Bool

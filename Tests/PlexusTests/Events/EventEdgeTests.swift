@@ -137,7 +137,8 @@ import Testing
     withExtendedLifetime(token) {}
   }
 
-  @Test func `ten thousand handlers of one event come and go`() async {
+  @Test(.guarantee(.slowHandlersDelayNoOtherScope))
+  func `ten thousand handlers of one event come and go`() async {
     final class Owner: Sendable {}
     let bus = EventBus()
     var tokens: [ObservationToken] = []

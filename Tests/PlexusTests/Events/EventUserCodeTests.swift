@@ -14,7 +14,7 @@ import Testing
     }
   }
 
-  @Test(arguments: [nil] + PersistenceRule.allCases)
+  @Test(.guarantee(.noLockWhileUserCodeRuns), arguments: [nil] + PersistenceRule.allCases)
   func `rule 0.9: not when an event is delivered, replayed, refused or left unread`(
     rule: PersistenceRule?
   ) async {
@@ -98,7 +98,8 @@ import Testing
     }
   }
 
-  @Test func `rule 0.9: not when scopes and ids are compared, hashed or released`() async {
+  @Test(.guarantee(.noLockWhileUserCodeRuns))
+  func `rule 0.9: not when scopes and ids are compared, hashed or released`() async {
     let (bus, census) = (EventBus(), Census())
     func nosy(_ number: Int) -> Nosy { Nosy(number: number, bus: bus, parcel: parcel(bus, census)) }
     for number in 0..<6 {

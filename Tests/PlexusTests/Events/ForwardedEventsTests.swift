@@ -20,7 +20,7 @@ import Testing
   }
 
   @MainActor
-  @Test(arguments: [nil] + PersistenceRule.allCases)
+  @Test(.guarantee(.forwardedEventsCallHandlersAlike), arguments: [nil] + PersistenceRule.allCases)
   func `has its handlers called in subscription order, event by event`(
     rule: PersistenceRule?
   ) async {
@@ -48,7 +48,7 @@ import Testing
   }
 
   @MainActor
-  @Test(arguments: [false, true])
+  @Test(.guarantee(.forwardedEventsCallHandlersAlike), arguments: [false, true])
   func `does not count the handler of a released owner, and keeps events posted for it`(
     isAsync: Bool
   ) async {
@@ -73,7 +73,7 @@ import Testing
   }
 
   @MainActor
-  @Test(arguments: [nil] + PersistenceRule.allCases)
+  @Test(.guarantee(.forwardedEventsCallHandlersAlike), arguments: [nil] + PersistenceRule.allCases)
   func `counts a handler only once it has run`(rule: PersistenceRule?) async {
     let (bus, log, gate) = (EventBus(), Log<String>(), Gate())
     let notices = Notices(bus: bus)
@@ -102,7 +102,8 @@ import Testing
   }
 
   @MainActor
-  @Test func `keeps a retained event until a handler has handled it`() async {
+  @Test(.guarantee(.forwardedEventsCallHandlersAlike))
+  func `keeps a retained event until a handler has handled it`() async {
     let (bus, log) = (EventBus(), Log<Int>())
     for number in 1...3 { bus.post(Notice(number, .clearImmediately)) }
     bus.post(Notice(4, .neverClear))
@@ -121,7 +122,8 @@ import Testing
     withExtendedLifetime((token, owner)) {}
   }
 
-  @Test func `gives its handlers all retained events, also if its limit has no room for them`()
+  @Test(.guarantee(.forwardedEventsCallHandlersAlike))
+  func `gives its handlers all retained events, also if its limit has no room for them`()
     async
   {
     let (bus, log) = (EventBus(), Log<Int>())
@@ -146,7 +148,8 @@ import Testing
   }
 
   @MainActor
-  @Test func `retains nothing instead of an event that was read from it before`() async {
+  @Test(.guarantee(.forwardedEventsCallHandlersAlike))
+  func `retains nothing instead of an event that was read from it before`() async {
     let (bus, log) = (EventBus(), Log<Int>())
     for number in 1...2 { bus.post(Notice(number, .clearImmediately)) }
     let subscription = bus.subscription(to: Notice.self)
@@ -163,7 +166,10 @@ import Testing
     withExtendedLifetime(owner) {}
   }
 
-  @Test(arguments: [Policy.unbounded, .newest(2), .newest(100), .oldest(2)])
+  @Test(
+    .guarantee(.forwardedEventsCallHandlersAlike),
+    arguments: [Policy.unbounded, .newest(2), .newest(100), .oldest(2)]
+  )
   func `gives its handlers what was posted while it subscribed`(policy: Policy) async {
     for isAsync in [false, true] {
       let (bus, log) = (EventBus(), Log<Int>())

@@ -20,7 +20,7 @@ import Testing
   enum Screen: Hashable, Sendable { case home, settings }
   struct Place: Hashable, Sendable { let row, column: Int }
 
-  @Test func `lives as long as its token`() async {
+  @Test(.guarantee(.handlersLiveAsLongAsTheirOwner)) func `lives as long as its token`() async {
     let (bus, log) = (EventBus(), Log<Int>())
     var token: ObservationToken? = bus.observe(Ping.self) { log.append($0.number) }
     await bus.postAndWait(Ping(1))
@@ -34,7 +34,8 @@ import Testing
     #expect(log.entries == [1, 2])
   }
 
-  @Test func `lives as long as its owner, which it does not keep alive`() async {
+  @Test(.guarantee(.handlersLiveAsLongAsTheirOwner))
+  func `lives as long as its owner, which it does not keep alive`() async {
     let (bus, log) = (EventBus(), Log<String>())
     var owner: Owner? = Owner(log)
     if let owner {
@@ -78,7 +79,8 @@ import Testing
     #expect(bus.subscriberCount(for: Notice.self) == 0)
   }
 
-  @Test func `with an id lives until it is removed, whatever the type of the id`() async {
+  @Test(.guarantee(.handlersLiveAsLongAsTheirOwner))
+  func `with an id lives until it is removed, whatever the type of the id`() async {
     let (bus, log) = (EventBus(), Log<String>())
     bus.observe(id: "name", Ping.self) { _ in log.append("string") }
     bus.observe(id: 7, Ping.self) { _ in log.append("int") }
@@ -99,7 +101,8 @@ import Testing
     #expect(bus.subscriberCount(for: Ping.self) == 0)
   }
 
-  @Test func `is removed by id for all types and scopes, or for one`() async {
+  @Test(.guarantee(.handlersLiveAsLongAsTheirOwner))
+  func `is removed by id for all types and scopes, or for one`() async {
     let bus = EventBus()
     func observe() {
       bus.observe(id: "x", Ping.self) { _ in }
@@ -127,7 +130,8 @@ import Testing
     #expect(counts() == [0, 0, 0])
   }
 
-  @Test func `is replaced by one of the same id, type and scope, which is last in order`() async {
+  @Test(.guarantee(.replacingReplacesTheHandler))
+  func `is replaced by one of the same id, type and scope, which is last in order`() async {
     let (bus, log) = (EventBus(), Log<String>())
     bus.observe(id: "x", Ping.self) { _ in log.append("x") }
     bus.observe(id: "x", Ping.self, scope: "left") { _ in log.append("left") }
@@ -161,7 +165,9 @@ import Testing
     #expect(bus.subscriberCount(for: Ping.self) == 1)
   }
 
-  @Test func `replaces another one without an overlap`() async {
+  @Test(.guarantee(.replacingReplacesTheHandler)) func `replaces another one without an overlap`()
+    async
+  {
     let (bus, log) = (EventBus(), Log<Int>())
     bus.observe(id: 1, Ping.self) { log.append($0.number) }
     let poster = Task.detached {
@@ -230,7 +236,9 @@ import Testing
     deaf.open()
   }
 
-  @Test func `takes a constant time for each event`() async {
+  @Test(.guarantee(.slowHandlersDelayNoOtherScope)) func `takes a constant time for each event`()
+    async
+  {
     // In quadratic time this would take hours.
     let (bus, log) = (EventBus(), Guarded(0))
     let token = bus.observe(Ping.self) { _ in log.withLock { $0 += 1 } }

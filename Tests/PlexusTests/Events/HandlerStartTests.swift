@@ -15,7 +15,7 @@ import Testing
   private static let rounds = 100
 
   @MainActor
-  @Test(arguments: Kind.allCases, [0, 1, 2, 3, 5, 8])
+  @Test(.guarantee(.cancelledHandlersDoNotStart), arguments: Kind.allCases, [0, 1, 2, 3, 5, 8])
   func `does not start after it was cancelled on the main actor`(
     kind: Kind,
     turns: Int
@@ -72,7 +72,7 @@ import Testing
     }
   }
 
-  @Test(arguments: [0, 1, 2, 3, 5, 8])
+  @Test(.guarantee(.cancelledHandlersDoNotStart), arguments: [0, 1, 2, 3, 5, 8])
   func `does not start after it was cancelled on its own actor`(turns: Int) async {
     for _ in 0..<Self.rounds {
       let (bus, log, census) = (EventBus(), Log<Int>(), Census())

@@ -11,7 +11,11 @@ import Testing
     case token, id, replacement
   }
 
-  @Test(arguments: Removal.allCases, PersistenceRule.allCases)
+  @Test(
+    .guarantee(.hangingHandlersCanBeRemoved),
+    arguments: Removal.allCases,
+    PersistenceRule.allCases
+  )
   func `no longer blocks persistent events when it is removed`(
     removal: Removal,
     rule: PersistenceRule
@@ -52,7 +56,8 @@ import Testing
     withExtendedLifetime(next) {}
   }
 
-  @Test func `does not leave its whole backlog to the thread that removes it`() async {
+  @Test(.guarantee(.queuedEventsAreDeliveredInPortions))
+  func `does not leave its whole backlog to the thread that removes it`() async {
     let (bus, deaf, released) = (EventBus(), Gate(), Log<Bool>())
     let token = bus.observe(Shipment.self) { _ async in
       try? await deaf.wait()
@@ -72,7 +77,8 @@ import Testing
     withExtendedLifetime(latest) {}
   }
 
-  @Test func `no longer blocks persistent events when it is removed while it blocks its thread`()
+  @Test(.guarantee(.hangingHandlersCanBeRemoved))
+  func `no longer blocks persistent events when it is removed while it blocks its thread`()
     async
   {
     let (bus, host, calls, log) = (EventBus(), SteppedHost(), Log<Void>(), Log<Int>())
@@ -100,7 +106,8 @@ import Testing
     withExtendedLifetime(next) {}
   }
 
-  @Test func `reports its result if it removes itself without suspending`() async {
+  @Test(.guarantee(.hangingHandlersCanBeRemoved), .guarantee(.selfRemovingHandlersReportInASecond))
+  func `reports its result if it removes itself without suspending`() async {
     let (bus, token) = (EventBus(), Guarded<ObservationToken?>(nil))
     let observation = bus.observe(Notice.self) { _ in
       token.withLock { $0 }?.cancel()
@@ -111,7 +118,11 @@ import Testing
     #expect(outcome == PostOutcome.of(notified: 1, handled: 1, isPersisted: true))
   }
 
-  @Test(arguments: [true, false], PersistenceRule.allCases)
+  @Test(
+    .guarantee(.selfRemovingHandlersReportInASecond),
+    arguments: [true, false],
+    PersistenceRule.allCases
+  )
   func `blocks persistent events for a second at most after it has removed itself`(
     isAsync: Bool,
     rule: PersistenceRule
@@ -163,7 +174,7 @@ import Testing
     withExtendedLifetime(next) {}
   }
 
-  @Test(arguments: PersistenceRule.allCases)
+  @Test(.guarantee(.selfRemovingHandlersReportInASecond), arguments: PersistenceRule.allCases)
   func `reports its result if it removes itself and suspends for less than a second`(
     rule: PersistenceRule
   ) async {
@@ -189,7 +200,7 @@ import Testing
     #expect(clock.sleeperCount == 0, "The timer has been cancelled")
   }
 
-  @Test
+  @Test(.guarantee(.hangingHandlersCanBeRemoved))
   func `no longer blocks persistent events when a task that it has started removes it`()
     async
   {
@@ -217,7 +228,8 @@ import Testing
     withExtendedLifetime(next) {}
   }
 
-  @Test func `no longer blocks a replay when it is removed`() async {
+  @Test(.guarantee(.hangingHandlersCanBeRemoved))
+  func `no longer blocks a replay when it is removed`() async {
     let (bus, deaf, log) = (EventBus(), Gate(), Log<Int>())
     bus.post(Notice(1, .clearImmediately))
     let token = bus.observe(Notice.self) { _ async in
@@ -237,7 +249,7 @@ import Testing
     withExtendedLifetime(late) {}
   }
 
-  @Test(arguments: [nil, PersistenceRule.neverClear])
+  @Test(.guarantee(.postAndWaitRaisesPriority), arguments: [nil, PersistenceRule.neverClear])
   func `is raised to the priority of a caller that waits for it`(rule: PersistenceRule?) async {
     let (bus, gate) = (EventBus(), Gate())
     let token = await Task.detached(priority: .background) {
@@ -359,7 +371,7 @@ import Testing
     func hash(into hasher: inout Hasher) { hasher.combine(ObjectIdentifier(self)) }
   }
 
-  @Test func `is not kept alive by the handlers`() async {
+  @Test(.guarantee(.handlerIDsAreNotKeptAlive)) func `is not kept alive by the handlers`() async {
     let (bus, log) = (EventBus(), Log<Int>())
     weak var released: Screen?
     do {

@@ -5,7 +5,7 @@ import Testing
 
 /// The retention and replay of events.
 @Suite(.fewAtOnce) struct `Kept events` {
-  @Test(arguments: PersistenceRule.allCases)
+  @Test(.guarantee(.retentionHasLimits), arguments: PersistenceRule.allCases)
   func `are bounded by a limit, which drops the oldest`(rule: PersistenceRule) async {
     let bus = EventBus()
     for number in 1...5 { bus.post(Notice(number, rule, limit: 3)) }
@@ -31,7 +31,7 @@ import Testing
     withExtendedLifetime(token) {}
   }
 
-  @Test func `live for exactly their time to live`() async {
+  @Test(.guarantee(.retentionHasLimits)) func `live for exactly their time to live`() async {
     let clock = ManualClock()
     let bus = EventBus(clock: clock)
     bus.post(Notice(1, .neverClear, timeToLive: .seconds(60)))
@@ -77,7 +77,8 @@ import Testing
     #expect(bus.pendingNumbers() == [1, 3])
   }
 
-  @Test func `that have expired when a post ends are not persisted`() async {
+  @Test(.guarantee(.postAndWaitReturnsTheOutcome))
+  func `that have expired when a post ends are not persisted`() async {
     let clock = ManualClock()
     let bus = EventBus(clock: clock)
     let token = bus.observe(Notice.self) { _ in
@@ -89,7 +90,7 @@ import Testing
     withExtendedLifetime(token) {}
   }
 
-  @Test func `are retained separately for each type and scope`() {
+  @Test(.guarantee(.retentionHasLimits)) func `are retained separately for each type and scope`() {
     struct Other: PersistentEvent {
       var persistenceRule: PersistenceRule { .neverClear }
     }
@@ -110,7 +111,8 @@ import Testing
     #expect(bus.pendingEvents(of: Other.self).count == 1)
   }
 
-  @Test func `are retained before they are delivered`() async {
+  @Test(.guarantee(.eventsAreRetainedBeforeDelivery))
+  func `are retained before they are delivered`() async {
     let (bus, log) = (EventBus(), Log<[Int]>())
     let token = bus.observe(Notice.self) { _ in log.append(bus.pendingNumbers()) }
     await bus.postAndWait(Notice(1, .clearImmediately))
@@ -119,7 +121,8 @@ import Testing
     withExtendedLifetime(token) {}
   }
 
-  @Test func `that are removed explicitly still reach their current subscribers`() async {
+  @Test(.guarantee(.pendingEventsCanBeRemoved))
+  func `that are removed explicitly still reach their current subscribers`() async {
     let (bus, gate, log) = (EventBus(), Gate(), Log<String>())
     let first = bus.observe(Notice.self) { notice async in
       try? await gate.wait()
@@ -146,7 +149,7 @@ import Testing
     withExtendedLifetime((first, second, late)) {}
   }
 
-  @Test(arguments: [true, false], [true, false])
+  @Test(.guarantee(.eventsAreRetainedBeforeDelivery), arguments: [true, false], [true, false])
   func `reach a subscriber that is added during a post at most once`(
     succeeds: Bool,
     isStream: Bool
@@ -206,7 +209,8 @@ import Testing
     withExtendedLifetime((slow, early, late, suspending)) {}
   }
 
-  @Test func `go to one late subscriber after the other, until one succeeds`() async {
+  @Test(.guarantee(.unhandledEventsAreRetained))
+  func `go to one late subscriber after the other, until one succeeds`() async {
     let (bus, gate, log) = (EventBus(), Gate(), Log<String>())
     for number in 1...3 { bus.post(Notice(number, .clearImmediately)) }
     let first = bus.observe(Notice.self) { notice async in
@@ -257,7 +261,7 @@ import Testing
     #expect(await stream.first(2).map(\.number) == [1, 2])
   }
 
-  @Test func `grow without a limit`() {
+  @Test(.guarantee(.retentionHasLimits)) func `grow without a limit`() {
     let bus = EventBus()
     for number in 0..<10_000 { bus.post(Notice(number, .neverClear)) }
     #expect(bus.pendingNumbers() == Array(0..<10_000))

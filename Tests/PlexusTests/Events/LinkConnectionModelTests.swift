@@ -115,7 +115,7 @@ struct `The receiving side of a link` {
     return log.entries + link.acknowledged.entries.map { "acknowledged \($0)" }
   }
 
-  @Test(arguments: [true, false])
+  @Test(.guarantee(.linkEventsKeepTheirOrder), arguments: [true, false])
   func `delivers events and reports in the order of the link`(hasBatches: Bool) async {
     let start = LinkDelivery.connected(at: .start)
     let script = [
@@ -130,7 +130,8 @@ struct `The receiving side of a link` {
     )
   }
 
-  @Test func `decodes 128 events of a batch before the handlers get them`() async {
+  @Test(.guarantee(.linkEventsKeepTheirOrder))
+  func `decodes 128 events of a batch before the handlers get them`() async {
     let script = [[.connected(at: .start)] + (1...300).map { message($0) }]
     let log = await log(script, hasBatches: true, recordsDecoding: true)
     let runs = log.split { $0 == "connected" || $0 == "ended" }.flatMap { $0 }
@@ -140,7 +141,7 @@ struct `The receiving side of a link` {
     #expect(runs == expected)
   }
 
-  @Test(arguments: [true, false])
+  @Test(.guarantee(.linkEventsKeepTheirOrder), arguments: [true, false])
   func `delivers nothing after it was cancelled, also of what is decoded`(
     hasBatches: Bool
   ) async {
@@ -148,7 +149,9 @@ struct `The receiving side of a link` {
     #expect(await log(script, hasBatches: hasBatches, cancelsAt: "2") == ["connected", "1", "2"])
   }
 
-  @Test func `reads the messages of a group one by one`() async {
+  @Test(.guarantee(.linkEventsKeepTheirOrder)) func `reads the messages of a group one by one`()
+    async
+  {
     let script = [[.connected(at: .start), message(1), message(2)]]
     let log = await log(script, hasBatches: true, mode: .oneNode(group: "group"))
     #expect(
@@ -158,7 +161,8 @@ struct `The receiving side of a link` {
     )
   }
 
-  @Test func `D14: acknowledges nothing after it was cancelled, even by the handler`() async {
+  @Test(.guarantee(.leavingNodesHandOverWithoutRetryTime))
+  func `D14: acknowledges nothing after it was cancelled, even by the handler`() async {
     let script = [[.connected(at: .start), message(1), message(2), message(3)]]
     let log = await log(script, hasBatches: false, mode: .oneNode(group: "group"), cancelsAt: "2")
     #expect(log == ["connected", "handle 1", "handle 2", "acknowledged 1"])

@@ -31,7 +31,7 @@ struct `The decisions of a connection` {
     LinkPosition(epoch: epoch, number: number)
   }
 
-  @Test(arguments: [LinkMode.ephemeral, .everyNode()])
+  @Test(.guarantee(.eventsDoNotReturn), arguments: [LinkMode.ephemeral, .everyNode()])
   func `own messages and repetitions are ignored`(mode: LinkMode) {
     var state = Self.state(mode)
     #expect(state.receive(Self.message("1"), at: Self.position(1), attempt: 1) == .handle)
@@ -41,7 +41,8 @@ struct `The decisions of a connection` {
     #expect(state.position == Self.position(3))
   }
 
-  @Test func `repetitions are recognized within the latest ids, and memory is bounded`() {
+  @Test(.guarantee(.eventsDoNotReturn))
+  func `repetitions are recognized within the latest ids, and memory is bounded`() {
     for limit in 1...5 {
       var ids = LinkConnectionState.RecentIDs(limit: limit)
       for number in 0..<100 {
@@ -68,7 +69,8 @@ struct `The decisions of a connection` {
     #expect(group.receive(type, at: at, attempt: 1) == .reject(.foreignType("u")))
   }
 
-  @Test func `a group handles a message until it is settled, and no more often than allowed`() {
+  @Test(.guarantee(.groupsHandleEachEvent))
+  func `a group handles a message until it is settled, and no more often than allowed`() {
     var state = Self.state(.oneNode(group: "g", attempts: 2))
     let message = Self.message("1", origin: "here")
     #expect(state.receive(message, at: Self.position(1), attempt: 1) == .handle)
@@ -88,7 +90,8 @@ struct `The decisions of a connection` {
     #expect(state.receive(own, at: Self.position(1), attempt: 1) == .acknowledge)
   }
 
-  @Test func `every node continues behind the last message`() {
+  @Test(.guarantee(.everyNodeFollowsBrokenConnections))
+  func `every node continues behind the last message`() {
     var state = Self.state(.everyNode())
     #expect(state.resumption == .everyNode(from: nil))
     #expect(state.connect(at: Self.position(4)) == nil)
@@ -98,7 +101,8 @@ struct `The decisions of a connection` {
     #expect(state.connect(at: Self.position(5)) == nil)
   }
 
-  @Test func `an ephemeral connection names what it has missed`() {
+  @Test(.guarantee(.ephemeralConnectionsReportMissedEvents))
+  func `an ephemeral connection names what it has missed`() {
     var state = Self.state(.ephemeral)
     #expect(state.connect(at: Self.position(4)) == nil)
     #expect(state.connect(at: Self.position(4)) == nil)
@@ -112,7 +116,8 @@ struct `The decisions of a connection` {
     #expect(state.connect(at: .start) == LinkConnectionState.Gap(lost: nil))
   }
 
-  @Test func `a group reports that the engine was set back, once`() {
+  @Test(.guarantee(.oldDataIsReportedAsAGap))
+  func `a group reports that the engine was set back, once`() {
     var state = Self.state(.oneNode(group: "g"))
     #expect(state.connect(at: Self.position(4)) == nil)
     _ = state.receive(Self.message("1"), at: Self.position(9), attempt: 1)
@@ -128,7 +133,10 @@ struct `The decisions of a connection` {
     #expect(state.resumption == .oneNode(group: "g"))
   }
 
-  @Test(arguments: [LinkMode.oneNode(group: "g"), .ephemeral])
+  @Test(
+    .guarantee(.oldDataIsReportedAsAGap),
+    arguments: [LinkMode.oneNode(group: "g"), .ephemeral]
+  )
   func `a loss that the position shows and that the link reports is one loss`(mode: LinkMode) {
     var state = Self.state(mode)
     #expect(state.connect(at: Self.position(9)) == nil)

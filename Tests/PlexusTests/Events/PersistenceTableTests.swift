@@ -51,7 +51,7 @@ import Testing
     return log.entries
   }
 
-  @Test(arguments: Setting.all)
+  @Test(.guarantee(.plainEventsReachAllSubscribers), arguments: Setting.all)
   func `none: s0, s1, s2, not retained, nothing for late ones`(setting: Setting) async {
     let (bus, seen, outcome) = await live(nil, setting)
     // Handlers that suspend delay no other handler, and have no order among each other.
@@ -61,7 +61,7 @@ import Testing
     #expect(await late(bus, setting) == [])
   }
 
-  @Test(arguments: Setting.all)
+  @Test(.guarantee(.clearImmediatelyStopsAtTheFirstSuccess), arguments: Setting.all)
   func `clearImmediately: s0, s1, stop, not retained, nothing for late ones`(setting: Setting) async
   {
     let (bus, seen, outcome) = await live(.clearImmediately, setting)
@@ -71,7 +71,7 @@ import Testing
     #expect(await late(bus, setting) == [])
   }
 
-  @Test(arguments: Setting.all)
+  @Test(.guarantee(.clearAfterAllReachesEachSubscriber), arguments: Setting.all)
   func `clearAfterAll: s0, s1, s2, not retained, nothing for late ones`(setting: Setting) async {
     let (bus, seen, outcome) = await live(.clearAfterAllCurrentSubscribersNotified, setting)
     #expect(seen == ["s0:1", "s1:1", "s2:1"])
@@ -80,7 +80,7 @@ import Testing
     #expect(await late(bus, setting) == [])
   }
 
-  @Test(arguments: Setting.all)
+  @Test(.guarantee(.neverClearRetainsRegardless), arguments: Setting.all)
   func `neverClear: s0, s1, s2, retained, received by every late one`(setting: Setting) async {
     let (bus, seen, outcome) = await live(.neverClear, setting)
     #expect(seen == ["s0:1", "s1:1", "s2:1"])
@@ -91,7 +91,7 @@ import Testing
     #expect(bus.pendingNumbers(scope: setting.scope) == [1])
   }
 
-  @Test(arguments: Setting.all, PersistenceRule.allCases)
+  @Test(.guarantee(.unhandledEventsAreRetained), arguments: Setting.all, PersistenceRule.allCases)
   func `no success: all of them, retained until the first success`(
     setting: Setting,
     rule: PersistenceRule
@@ -119,7 +119,11 @@ import Testing
     #expect(await late(bus, setting) == (rule == .neverClear ? ["late:1", "late:2"] : []))
   }
 
-  @Test(arguments: PersistenceRule.allCases, [nil, EventScope("left")])
+  @Test(
+    .guarantee(.unhandledEventsAreRetained),
+    arguments: PersistenceRule.allCases,
+    [nil, EventScope("left")]
+  )
   func `no subscriber: retained for the first one that succeeds`(
     rule: PersistenceRule,
     scope: EventScope?
@@ -136,7 +140,7 @@ import Testing
     #expect(await second.first(expected.count).map(\.number) == expected)
   }
 
-  @Test(arguments: PersistenceRule.allCases)
+  @Test(.guarantee(.bufferedEventsAreSuccesses), arguments: PersistenceRule.allCases)
   func `streams: an event in the buffer is a success, and clearImmediately stops at the first`(
     rule: PersistenceRule
   ) async {
@@ -162,7 +166,8 @@ import Testing
     token.cancel()
   }
 
-  @Test func `with clearImmediately a handler runs only after the previous one has failed`() async {
+  @Test(.guarantee(.clearImmediatelyStopsAtTheFirstSuccess))
+  func `with clearImmediately a handler runs only after the previous one has failed`() async {
     let (bus, gate, log) = (EventBus(), Gate(), Log<String>())
     let first = bus.observe(Notice.self) { notice async in
       log.append("first begins")
@@ -183,7 +188,7 @@ import Testing
     withExtendedLifetime((first, second)) {}
   }
 
-  @Test func `a full buffer is no success`() async {
+  @Test(.guarantee(.bufferedEventsAreSuccesses)) func `a full buffer is no success`() async {
     for policy in [BufferingPolicy<Notice>.bufferingOldest(1), .bufferingNewest(0)] {
       let bus = EventBus()
       let stream = bus.subscription(to: Notice.self, bufferingPolicy: policy)

@@ -5,7 +5,7 @@ import Testing
 
 /// Waiting for the handlers of a post.
 @Suite(.fewAtOnce) struct `Posting and waiting` {
-  @Test(arguments: [nil, PersistenceRule.neverClear])
+  @Test(.guarantee(.postAndWaitReturnsTheOutcome), arguments: [nil, PersistenceRule.neverClear])
   func `returns after every handler has ended, with the correct counts`(
     rule: PersistenceRule?
   ) async {
@@ -46,7 +46,10 @@ import Testing
     withExtendedLifetime(token) {}
   }
 
-  @Test(arguments: [nil, PersistenceRule.neverClear])
+  @Test(
+    .guarantee(.cancelledWaitsLeaveHandlersRunning),
+    arguments: [nil, PersistenceRule.neverClear]
+  )
   func `returns immediately when the caller is cancelled, with the outcome so far`(
     rule: PersistenceRule?
   ) async {
@@ -71,7 +74,8 @@ import Testing
     withExtendedLifetime((first, second)) {}
   }
 
-  @Test func `counts the handlers that had ended when the caller was cancelled`() async {
+  @Test(.guarantee(.cancelledWaitsLeaveHandlersRunning))
+  func `counts the handlers that had ended when the caller was cancelled`() async {
     let (bus, gate) = (EventBus(), Gate())
     let first = bus.observe(Notice.self) { _ in .handledSuccessfully }
     let second = bus.observe(Notice.self) { _ in .failed }
@@ -90,7 +94,8 @@ import Testing
     withExtendedLifetime((first, second, third)) {}
   }
 
-  @Test func `posts and does not wait if the caller is already cancelled`() async {
+  @Test(.guarantee(.cancelledWaitsLeaveHandlersRunning))
+  func `posts and does not wait if the caller is already cancelled`() async {
     let (bus, gate) = (EventBus(), Gate())
     let token = bus.observe(Ping.self) { _ async in try? await gate.wait() }
     let outcome = await Task {
@@ -127,7 +132,7 @@ import Testing
     withExtendedLifetime((first, late)) {}
   }
 
-  @Test(arguments: [nil, PersistenceRule.neverClear])
+  @Test(.guarantee(.nestedPostsAreQueued), arguments: [nil, PersistenceRule.neverClear])
   func `inside a handler of the event is deferred`(rule: PersistenceRule?) async {
     let (bus, log, outcomes) = (EventBus(), Log<String>(), Log<PostOutcome>())
     let first = bus.observe(Notice.self) { notice async in
@@ -196,7 +201,8 @@ import Testing
     withExtendedLifetime((outer, inner, scoped)) {}
   }
 
-  @Test func `around a cycle of types is deferred where the cycle would close`() async {
+  @Test(.guarantee(.nestedPostsAreQueued))
+  func `around a cycle of types is deferred where the cycle would close`() async {
     let (bus, log) = (EventBus(), Log<String>())
     let ping = bus.observe(Ping.self) { ping async in
       guard ping.number == 1 else { return }

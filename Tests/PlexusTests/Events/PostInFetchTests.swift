@@ -5,7 +5,10 @@ import Testing
 
 /// Fetches that wait for events, and handlers that wait for fetches.
 @Suite(.fewAtOnce) struct `A fetch that waits for a post` {
-  @Test(arguments: [nil, PersistenceRule.clearImmediately, .neverClear])
+  @Test(
+    .guarantee(.ownKeyRequestsThrow),
+    arguments: [nil, PersistenceRule.clearImmediately, .neverClear]
+  )
   func `R11: makes a handler that requests the same key fail`(rule: PersistenceRule?) async throws {
     let (bus, own, errors) = (EventBus(), OwnCache<Multiplexer<Int>>(), Log<MultiplexerError>())
     let token = bus.observe(Notice.self) { _ async throws -> Void in
@@ -26,7 +29,8 @@ import Testing
     withExtendedLifetime(token) {}
   }
 
-  @Test func `R11: makes a handler that requests the same key through another fetch fail`()
+  @Test(.guarantee(.ownKeyRequestsThrow))
+  func `R11: makes a handler that requests the same key through another fetch fail`()
     async throws
   {
     let (bus, own, errors) = (EventBus(), OwnCache<Multiplexer<Int>>(), Log<MultiplexerError>())
@@ -47,7 +51,8 @@ import Testing
     withExtendedLifetime(token) {}
   }
 
-  @Test func `does not make a handler that is done with the event fail`() async throws {
+  @Test(.guarantee(.ownKeyRequestsThrow))
+  func `does not make a handler that is done with the event fail`() async throws {
     let (bus, own, log) = (EventBus(), OwnCache<Multiplexer<Int>>(), Log<Int?>())
     let (gate, first) = (Gate(), Gate())
     let quick = bus.observe(Notice.self) { notice async throws -> Void in
@@ -71,7 +76,8 @@ import Testing
     withExtendedLifetime((quick, slow)) {}
   }
 
-  @Test func `does not make a handler that was registered later fail`() async throws {
+  @Test(.guarantee(.ownKeyRequestsThrow))
+  func `does not make a handler that was registered later fail`() async throws {
     let (bus, own, log) = (EventBus(), OwnCache<Multiplexer<Int>>(), Log<Int?>())
     let (gate, started) = (Gate(), Gate())
     let slow = bus.observe(Notice.self) { notice async throws -> Void in

@@ -21,7 +21,8 @@ import Testing
 
   // MARK: - Sharing a fetch
 
-  @Test func `lets single requests share a fetch, from the first key on`() async throws {
+  @Test(.guarantee(.batchingWindowsShareAFetch))
+  func `lets single requests share a fetch, from the first key on`() async throws {
     let map = map()
     let first = begin { try await map.request(1) }
     await clock.sleepers(1)
@@ -78,7 +79,8 @@ import Testing
 
   // MARK: - The largest batch
 
-  @Test func `ends at once when the batch is full, in the order of the requests`() async throws {
+  @Test(.guarantee(.batchingWindowsShareAFetch))
+  func `ends at once when the batch is full, in the order of the requests`() async throws {
     let order = Guarded<[[Int]]>([])
     let map = MultiplexerMap<Int, Int>.bulk(
       clock: clock,
@@ -119,7 +121,10 @@ import Testing
 
   // MARK: - Leaving, clearing, refreshing, storing before departure
 
-  @Test(arguments: [(CachePolicy.UnobservedFetch.cancel, [[2]]), (.finishAndStore, [[1, 2]])])
+  @Test(
+    .guarantee(.batchingWindowsShareAFetch),
+    arguments: [(CachePolicy.UnobservedFetch.cancel, [[2]]), (.finishAndStore, [[1, 2]])]
+  )
   func `drops a key whose callers have all left, unless its fetch is finished anyway`(
     expected: (policy: CachePolicy.UnobservedFetch, calls: [[Int]])
   ) async throws {
@@ -134,7 +139,8 @@ import Testing
     #expect(origin.calls == expected.calls)
   }
 
-  @Test func `is not filled by keys that have been left or stored`() async throws {
+  @Test(.guarantee(.droppedKeysDoNotFillABatch))
+  func `is not filled by keys that have been left or stored`() async throws {
     let map = map(CachePolicy(whenUnobserved: .cancel), maximumBatchSize: 3)
     let doomed = begin { try await map.request(1) }
     await clock.sleepers(1)
@@ -166,7 +172,8 @@ import Testing
     #expect(origin.calls == [[3, 4]])
   }
 
-  @Test func `serves a refresh, since the fetch begins when the batch departs`() async throws {
+  @Test(.guarantee(.batchingWindowsShareAFetch))
+  func `serves a refresh, since the fetch begins when the batch departs`() async throws {
     let map = map()
     let first = begin { try await map.request(1) }
     await clock.sleepers(1)
@@ -222,7 +229,8 @@ import Testing
 
   // MARK: - Failing
 
-  @Test func `of a batch that fails gives every key the error`() async throws {
+  @Test(.guarantee(.batchingWindowsShareAFetch))
+  func `of a batch that fails gives every key the error`() async throws {
     let map = MultiplexerMap<Int, Int>.bulk(clock: clock, window: .seconds(1), maximumBatchSize: 3)
     {
       _ -> [Int: Int] in throw Broken()
@@ -232,7 +240,8 @@ import Testing
     #expect(map.statistics.counts == CacheStatistics(misses: 3, fetches: 1, failures: 1))
   }
 
-  @Test func `retries a batch as a whole, and not the failure of a key`() async throws {
+  @Test(.guarantee(.batchFetchesReturnResultsPerKey))
+  func `retries a batch as a whole, and not the failure of a key`() async throws {
     let calls = Guarded<[[Int]]>([])
     let policy = CachePolicy(
       retry: .exponential(attempts: 2, base: .zero, cap: .zero, jitter: 0)
@@ -255,7 +264,7 @@ import Testing
     #expect(calls.withLock { $0 } == [[1, 2], [1, 2]])
   }
 
-  @Test(arguments: [Duration.zero, .seconds(1)])
+  @Test(.guarantee(.batchFetchesReturnResultsPerKey), arguments: [Duration.zero, .seconds(1)])
   func `with a result for each key gives it the value, the confirmation or the error`(
     window: Duration
   ) async throws {

@@ -7,7 +7,8 @@ import Testing
   let clock = ManualClock()
   let origin = BulkOrigin()
 
-  @Test func `fetches all that is missing with one call, and nothing else`() async throws {
+  @Test(.guarantee(.severalKeysShareOneCall))
+  func `fetches all that is missing with one call, and nothing else`() async throws {
     origin.gate.open()
     let map = origin.makeMap(clock: clock)
     map.store(7, for: 1)
@@ -37,7 +38,8 @@ import Testing
     #expect(origin.calls == [[1, 2], [3, 4], [5, 6]])
   }
 
-  @Test func `R1: joins fetches in flight, of single keys and of several`() async throws {
+  @Test(.guarantee(.severalKeysShareOneCall))
+  func `R1: joins fetches in flight, of single keys and of several`() async throws {
     let map = origin.makeMap(clock: clock)
     let single = begin { try await map.request(1) }
     await origin.gate.arrivals(1)
@@ -56,7 +58,8 @@ import Testing
     #expect(map.statistics.counts == CacheStatistics(misses: 4, joins: 4, fetches: 3))
   }
 
-  @Test func `gives a key that the fetch returned nothing for an error of its own`() async throws {
+  @Test(.guarantee(.severalKeysShareOneCall))
+  func `gives a key that the fetch returned nothing for an error of its own`() async throws {
     let map = MultiplexerMap<Int, Int>.bulk(clock: clock) { keys in
       Dictionary(uniqueKeysWithValues: keys.filter { $0 % 2 == 0 }.map { ($0, $0) })
     }

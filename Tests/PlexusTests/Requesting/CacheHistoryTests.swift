@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 @Suite(.fewAtOnce) struct `Any history of a cache` {
-  @Test(arguments: CacheKind.allCases, 0..<40)
+  @Test(.guarantee(.callersAgreeWithASequentialModel), arguments: CacheKind.allCases, 0..<40)
   func `answers every caller as a simple sequential model does`(
     kind: CacheKind,
     seed: UInt64

@@ -10,7 +10,11 @@ import Testing
     return policy
   }
 
-  @Test(arguments: CacheKind.allCases, [CachePolicy.UnobservedFetch.finishAndStore, .cancel])
+  @Test(
+    .guarantee(.cancelledCallersReturnImmediately),
+    arguments: CacheKind.allCases,
+    [CachePolicy.UnobservedFetch.finishAndStore, .cancel]
+  )
   func `R5: leaves at once, without affecting the fetch and the others`(
     kind: CacheKind,
     whenUnobserved: CachePolicy.UnobservedFetch
@@ -34,7 +38,11 @@ import Testing
     #expect(cache.statistics.counts == CacheStatistics(hits: 1, misses: 1, joins: 2, fetches: 1))
   }
 
-  @Test(arguments: CacheKind.allCases, [CachePolicy.UnobservedFetch.finishAndStore, .cancel])
+  @Test(
+    .guarantee(.cancelledCallersReturnImmediately),
+    arguments: CacheKind.allCases,
+    [CachePolicy.UnobservedFetch.finishAndStore, .cancel]
+  )
   func `R5: that is cancelled before the request gets an error and starts no fetch`(
     kind: CacheKind,
     whenUnobserved: CachePolicy.UnobservedFetch
@@ -92,7 +100,7 @@ import Testing
     #expect(cache.statistics.joins == 0)
   }
 
-  @Test(arguments: CacheKind.allCases)
+  @Test(.guarantee(.lastCallerFollowsThePolicy), arguments: CacheKind.allCases)
   func `R6: that was the last one leaves a fetch that ends and is stored`(
     kind: CacheKind
   ) async throws {
@@ -113,7 +121,7 @@ import Testing
     #expect(origin.count == 1)
   }
 
-  @Test(arguments: CacheKind.allCases)
+  @Test(.guarantee(.lastCallerFollowsThePolicy), arguments: CacheKind.allCases)
   func `R6: that was the last one takes the fetch with it if the policy says so`(
     kind: CacheKind
   ) async throws {
@@ -162,7 +170,7 @@ import Testing
     #expect(cache.statistics.failures == 0)
   }
 
-  @Test(arguments: CacheKind.allCases)
+  @Test(.guarantee(.lastCallerFollowsThePolicy), arguments: CacheKind.allCases)
   func `R6: costs no value to a caller that joins while the cancelled fetch unwinds`(
     kind: CacheKind
   ) async throws {
@@ -243,7 +251,7 @@ import Testing
     #expect(await states.first(2).last?.value == 2)
   }
 
-  @Test(arguments: CacheKind.allCases)
+  @Test(.guarantee(.lastCallerFollowsThePolicy), arguments: CacheKind.allCases)
   func `R6: does not take a fetch with it that runs for a refresh`(kind: CacheKind) async throws {
     let gates = [Gate(), Gate()]
     let tally = Tally()
@@ -266,7 +274,11 @@ import Testing
     #expect(try await refreshed.request() == 2)
   }
 
-  @Test(arguments: CacheKind.allCases, [CachePolicy.UnobservedFetch.finishAndStore, .cancel])
+  @Test(
+    .guarantee(.lastCallerFollowsThePolicy),
+    arguments: CacheKind.allCases,
+    [CachePolicy.UnobservedFetch.finishAndStore, .cancel]
+  )
   func `R6: a CancellationError of the fetch itself is a failure like any other`(
     kind: CacheKind,
     whenUnobserved: CachePolicy.UnobservedFetch

@@ -11,7 +11,7 @@ import Testing
     (0..<keys).count { map.cachedValue($0) != nil }
   }
 
-  @Test(arguments: [0, 1, 2, 7, 100])
+  @Test(.guarantee(.mapsStayWithinCapacity), arguments: [0, 1, 2, 7, 100])
   func `never keeps more values than it may, whatever happens to it`(limit: Int) async throws {
     var random = SeededRandom(seed: UInt64(limit))
     var policy = CachePolicy()
@@ -38,7 +38,10 @@ import Testing
     #expect(count(map, of: keys) == limit, "All the room is used")
   }
 
-  @Test(arguments: [CacheCapacity<Int>.count(100), .cost(100, of: { _ in 1 })])
+  @Test(
+    .guarantee(.rememberedFailuresAreBounded),
+    arguments: [CacheCapacity<Int>.count(100), .cost(100, of: { _ in 1 })]
+  )
   func `remembers no more failures than it has room for values, and the latest of them`(
     capacity: CacheCapacity<Int>
   ) async {
@@ -59,7 +62,10 @@ import Testing
     #expect(map.statistics.fetches == fetches + 4_000, "Older ones are forgotten")
   }
 
-  @Test(arguments: [Duration.seconds(1), .seconds(Int64.max)])
+  @Test(
+    .guarantee(.rememberedFailuresAreBounded),
+    arguments: [Duration.seconds(1), .seconds(Int64.max)]
+  )
   func `remembers no more failures than it has room for values, also of one moment or without end`(
     memory: Duration
   ) async {
@@ -75,7 +81,8 @@ import Testing
     #expect(map.statistics.misses - map.statistics.fetches >= 10, "The latest ones are")
   }
 
-  @Test func `remembers the failure of a key with a subscriber, however many others fail`()
+  @Test(.guarantee(.rememberedFailuresAreBounded))
+  func `remembers the failure of a key with a subscriber, however many others fail`()
     async throws
   {
     var policy = CachePolicy()
@@ -158,7 +165,8 @@ import Testing
     #expect(map.statistics.counts == CacheStatistics(misses: 5, fetches: 5, evictions: 4))
   }
 
-  @Test func `keeps used values when very many are requested once`() async throws {
+  @Test(.guarantee(.frequentValuesOutliveOthers))
+  func `keeps used values when very many are requested once`() async throws {
     let fetches = Tally()
     let map = MultiplexerMap<Int, Int>(capacity: .count(100), clock: clock) { key in
       if key < 20 { fetches.increment() }

@@ -28,7 +28,11 @@ import Testing
     #expect(try await cache.request() == 2)
   }
 
-  @Test(arguments: CacheKind.allCases)
+  @Test(
+    .guarantee(.lateResultsHaveNoEffect),
+    .guarantee(.clearDetachesTheFetch),
+    arguments: CacheKind.allCases
+  )
   func `R7: during a fetch leaves the callers its result, which is stored nowhere`(
     kind: CacheKind
   ) async throws {
@@ -45,7 +49,7 @@ import Testing
     #expect(try await cache.request() == 2)
   }
 
-  @Test(arguments: CacheKind.allCases)
+  @Test(.guarantee(.clearDetachesTheFetch), arguments: CacheKind.allCases)
   func `R7: makes a request fetch again while the old fetch still runs, whichever ends first`(
     kind: CacheKind
   ) async throws {
@@ -71,7 +75,7 @@ import Testing
     #expect(try await cache.request() == 2)
   }
 
-  @Test(arguments: CacheKind.allCases)
+  @Test(.guarantee(.clearDetachesTheFetch), arguments: CacheKind.allCases)
   func `R7: publishes unknown, and nothing of the detached fetch`(
     kind: CacheKind
   ) async throws {
@@ -235,7 +239,11 @@ import Testing
     #expect(try await cache.request() == 1)
   }
 
-  @Test(arguments: CacheKind.allCases, [CachePolicy.UnobservedFetch.finishAndStore, .cancel])
+  @Test(
+    .guarantee(.storedValuesWinOverFetches),
+    arguments: CacheKind.allCases,
+    [CachePolicy.UnobservedFetch.finishAndStore, .cancel]
+  )
   func `R10: a value wins over fetches in flight and queued, whose callers get it`(
     kind: CacheKind,
     whenUnobserved: CachePolicy.UnobservedFetch

@@ -6,7 +6,7 @@ import Testing
 @Suite(.fewAtOnce) struct `A map of limited cost` {
   let clock = ManualClock()
 
-  @Test func `never keeps more than it may`() async throws {
+  @Test(.guarantee(.mapsStayWithinCapacity)) func `never keeps more than it may`() async throws {
     var random = SeededRandom(seed: 1)
     let map = MultiplexerMap<Int, Int>(capacity: .cost(100) { $0 }, clock: clock) { _ in 0 }
     for _ in 0..<300 {
@@ -17,7 +17,8 @@ import Testing
     }
   }
 
-  @Test func `does not keep a value that costs more than everything, for which nothing has to go`()
+  @Test(.guarantee(.oversizedValuesEvictNothing))
+  func `does not keep a value that costs more than everything, for which nothing has to go`()
     async throws
   {
     let map = MultiplexerMap<Int, Int>(capacity: .cost(10) { $0 }, clock: clock) { $0 }
@@ -75,7 +76,8 @@ import Testing
     #expect(map.statistics.evictions > 0)
   }
 
-  @Test func `0.9: computes the cost under no lock, and once for each value`() async throws {
+  @Test(.guarantee(.noLockWhileUserCodeRuns))
+  func `0.9: computes the cost under no lock, and once for each value`() async throws {
     let calls = RecordedChannel<@Sendable () -> Void>()
     let tally = Tally()
     let map = MultiplexerMap<Int, Int>(
@@ -100,7 +102,8 @@ import Testing
     #expect(tally.value == 4)
   }
 
-  @Test func `writes evicted values to the cacher first, also values that it does not keep`()
+  @Test(.guarantee(.evictedValuesAreWrittenFirst))
+  func `writes evicted values to the cacher first, also values that it does not keep`()
     async throws
   {
     let cacher = SimpleCacher()
@@ -118,7 +121,8 @@ import Testing
     #expect(map.cachedValue(50) == nil)
   }
 
-  @Test func `counts the present value when the last live subscription ends, and once`() {
+  @Test(.guarantee(.costsAreComputedOnce))
+  func `counts the present value when the last live subscription ends, and once`() {
     let costs = Log<Int>()
     let map = MultiplexerMap<Int, Int>(
       capacity: .cost(1_000) { value in
@@ -141,7 +145,8 @@ import Testing
     #expect(map.cachedValue(2) == nil, "it costs more than the limit")
   }
 
-  @Test func `computes no cost again when a change is taken back`() async throws {
+  @Test(.guarantee(.costsAreComputedOnce))
+  func `computes no cost again when a change is taken back`() async throws {
     let costs = Log<Int>()
     let map = MultiplexerMap<Int, Int>(
       capacity: .cost(10) { value in

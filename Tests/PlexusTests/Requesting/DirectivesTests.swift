@@ -118,7 +118,7 @@ import Testing
     }
   }
 
-  @Test(arguments: CacheKind.allCases, [true, false])
+  @Test(.guarantee(.clientErrorsEndCachedValues), arguments: CacheKind.allCases, [true, false])
   func `does not let it come back once it is stale and its origin has answered that it is gone`(
     kind: CacheKind,
     isAllowed: Bool

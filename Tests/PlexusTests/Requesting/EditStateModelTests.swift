@@ -7,7 +7,7 @@ import Testing
   /// A change that appends a number, or that cannot be repeated.
   private typealias State = EditState<[Int], Int>
 
-  @Test(arguments: 0..<200)
+  @Test(.guarantee(.optimisticUpdatesRollBack), arguments: 0..<200)
   func `leave what was committed, in order, whatever ends first`(seed: UInt64) {
     var random = SeededRandom(seed: seed)
     var state = State()
@@ -50,7 +50,7 @@ import Testing
     }
   }
 
-  @Test(arguments: 0..<200)
+  @Test(.guarantee(.updatesOnOptimisticChangesStay), arguments: 0..<200)
   func `can be taken out from under updates that cannot be made again, in any order`(seed: UInt64) {
     var random = SeededRandom(seed: seed)
     var state = State()
@@ -84,7 +84,8 @@ import Testing
     }
   }
 
-  @Test func `goes below the drafts if too many of them are open`() {
+  @Test(.guarantee(.updatesOnOptimisticChangesStay))
+  func `goes below the drafts if too many of them are open`() {
     var state = State()
     var shown: [Int] = []
     for number in 1...9 {

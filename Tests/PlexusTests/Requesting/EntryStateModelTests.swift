@@ -4,7 +4,8 @@ import Testing
 @testable import Plexus
 
 @Suite(.fewAtOnce) struct `Every sequence of events of a key` {
-  @Test func `keeps every promise, with all kinds of events`() throws {
+  @Test(.guarantee(.callersAgreeWithASequentialModel))
+  func `keeps every promise, with all kinds of events`() throws {
     try walk(World(), events: World.Event.common, depth: 5)
   }
 
@@ -26,7 +27,8 @@ import Testing
     )
   }
 
-  @Test func `keeps every promise, with flights that begin later than they are launched`() throws {
+  @Test(.guarantee(.droppedKeysDoNotFillABatch))
+  func `keeps every promise, with flights that begin later than they are launched`() throws {
     try walk(
       World(isDelayed: true),
       events: [.request, .insist, .refresh, .depart, .succeed, .fail, .store, .update, .clear],

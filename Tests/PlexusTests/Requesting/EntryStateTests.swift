@@ -47,7 +47,7 @@ import Testing
     #expect(answer == (isFresh ? .fresh : .waits(flight(2))))
   }
 
-  @Test func `is kept until all its times are over`() {
+  @Test(.guarantee(.directivesKeepStaleValues)) func `is kept until all its times are over`() {
     func keptUntil(
       _ terms: ValueTerms = ValueTerms(),
       staleTime: Nanoseconds = 0,

@@ -13,7 +13,11 @@ import Testing
     return policy
   }
 
-  @Test(arguments: CacheKind.allCases, [(59, 1), (60, 2), (61, 2)])
+  @Test(
+    .guarantee(.expiredValuesAreFetchedOnce),
+    arguments: CacheKind.allCases,
+    [(59, 1), (60, 2), (61, 2)]
+  )
   func `R13: is fresh up to its time to live and not at it`(
     kind: CacheKind,
     expected: (seconds: Int, fetches: Int)
@@ -25,7 +29,7 @@ import Testing
     #expect(try await cache.request() == expected.fetches)
   }
 
-  @Test(arguments: CacheKind.allCases)
+  @Test(.guarantee(.timeComesFromTheInjectedClock), arguments: CacheKind.allCases)
   func `R14: lives by the clock that was injected, from the end of its fetch`(
     kind: CacheKind
   ) async throws {
@@ -69,7 +73,7 @@ import Testing
     #expect(try await cache.request() == 1)
   }
 
-  @Test(arguments: CacheKind.allCases)
+  @Test(.guarantee(.expiredValuesAreFetchedOnce), arguments: CacheKind.allCases)
   func `R13: that expires under load is fetched once`(kind: CacheKind) async throws {
     let gate = Gate()
     let origin = ScriptedFetcher<Int>([.success(1), .success(2), .success(3)], gate: gate)
@@ -85,7 +89,8 @@ import Testing
     #expect(origin.count == 2)
   }
 
-  @Test func `R13: expires at another moment than others with jitter, and within its bounds`()
+  @Test(.guarantee(.expiredValuesAreFetchedOnce))
+  func `R13: expires at another moment than others with jitter, and within its bounds`()
     async throws
   {
     let policy = policy { $0.expiryJitter = 0.1 }
@@ -103,7 +108,7 @@ import Testing
     #expect((30...170).contains(onTime), "About half of them, not \(onTime), are early")
   }
 
-  @Test(arguments: CacheKind.allCases)
+  @Test(.guarantee(.expiredValuesAreFetchedOnce), arguments: CacheKind.allCases)
   func `R13: that is stale is returned at once while one fetch renews it`(
     kind: CacheKind
   ) async throws {
@@ -134,7 +139,11 @@ import Testing
     #expect(origin.count == 2)
   }
 
-  @Test(arguments: CacheKind.allCases, [(89, true), (90, false)])
+  @Test(
+    .guarantee(.expiredValuesAreFetchedOnce),
+    arguments: CacheKind.allCases,
+    [(89, true), (90, false)]
+  )
   func `R13: is returned stale for so long and not longer`(
     kind: CacheKind,
     expected: (seconds: Int, isStale: Bool)
@@ -149,7 +158,7 @@ import Testing
     #expect(response.value == (expected.isStale ? 1 : 2))
   }
 
-  @Test(arguments: CacheKind.allCases)
+  @Test(.guarantee(.failuresKeepTheValue), arguments: CacheKind.allCases)
   func `R13: keeps its deadline when its renewal in the background fails`(
     kind: CacheKind
   ) async throws {
@@ -166,7 +175,7 @@ import Testing
     #expect(try await cache.request() == 3)
   }
 
-  @Test(arguments: CacheKind.allCases)
+  @Test(.guarantee(.fetchesReceiveThePreviousValue), arguments: CacheKind.allCases)
   func `keeps exactly the time to live that its fetch gives`(kind: CacheKind) async throws {
     let origin = Tally()
     let policy = policy { $0.expiryJitter = 1 }
@@ -180,7 +189,11 @@ import Testing
     #expect(try await cache.request() == 2)
   }
 
-  @Test(arguments: CacheKind.allCases, ["policy", "fetch"])
+  @Test(
+    .guarantee(.timeToLiveContinuesDuringSleep),
+    arguments: CacheKind.allCases,
+    ["policy", "fetch"]
+  )
   func `R14: of a millisecond ends after a millisecond of an injected clock`(
     kind: CacheKind,
     source: String
@@ -197,7 +210,7 @@ import Testing
     #expect(try await cache.request() == 2)
   }
 
-  @Test(arguments: CacheKind.allCases)
+  @Test(.guarantee(.timeToLiveContinuesDuringSleep), arguments: CacheKind.allCases)
   func `R14: continues while no task runs and an injected clock jumps, as in sleep`(
     kind: CacheKind
   ) async throws {
@@ -212,7 +225,7 @@ import Testing
     #expect(try await cache.response().age == .zero)
   }
 
-  @Test(arguments: CacheKind.allCases)
+  @Test(.guarantee(.fetchesReceiveThePreviousValue), arguments: CacheKind.allCases)
   func `that has not changed counts as fetched just now`(kind: CacheKind) async throws {
     let asked = RecordedChannel<FetchContext<String>>()
     let cache = kind.makeInformed(clock: clock) { (context: FetchContext<String>) in
@@ -251,7 +264,7 @@ import Testing
     #expect(origin.value == 3)
   }
 
-  @Test(arguments: CacheKind.allCases)
+  @Test(.guarantee(.fetchesReceiveThePreviousValue), arguments: CacheKind.allCases)
   func `cannot be said not to have changed when there is none`(kind: CacheKind) async throws {
     let cache = kind.makeInformed(Int.self, clock: clock) { _ in .notModified() }
     await #expect(throws: MultiplexerError.notModifiedWithoutValue) { try await cache.request() }

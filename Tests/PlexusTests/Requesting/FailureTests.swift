@@ -13,7 +13,7 @@ import Testing
     return policy
   }
 
-  @Test(arguments: CacheKind.allCases, [true, false])
+  @Test(.guarantee(.failuresKeepTheValue), arguments: CacheKind.allCases, [true, false])
   func `R4: keeps the value, which is used if the other side could not be reached`(
     kind: CacheKind,
     isConnectivityFailure: Bool
@@ -39,7 +39,7 @@ import Testing
     #expect(cache.statistics.counts == CacheStatistics(misses: 3, fetches: 3, failures: 1))
   }
 
-  @Test(arguments: CacheKind.allCases)
+  @Test(.guarantee(.failuresKeepTheValue), arguments: CacheKind.allCases)
   func `R4: of a refresh leaves the value there, and the next request tries again`(
     kind: CacheKind
   ) async throws {
@@ -60,7 +60,7 @@ import Testing
     #expect(origin.count == 4)
   }
 
-  @Test(arguments: CacheKind.allCases)
+  @Test(.guarantee(.failuresKeepTheValue), arguments: CacheKind.allCases)
   func `R4: asks the policy once whether to use the value`(kind: CacheKind) async throws {
     let gate = Gate()
     let asked = Tally()
@@ -87,7 +87,7 @@ import Testing
     #expect(asked.value == 2)
   }
 
-  @Test(arguments: CacheKind.allCases, [(9, 1), (10, 2)])
+  @Test(.guarantee(.failuresReachAllCallers), arguments: CacheKind.allCases, [(9, 1), (10, 2)])
   func `R3: is remembered for its time to live and not longer`(
     kind: CacheKind,
     expected: (seconds: Int, fetches: Int)
@@ -122,7 +122,11 @@ import Testing
     )
   }
 
-  @Test(arguments: CacheKind.allCases, ["store", "refresh", "clear", "clearMemory"])
+  @Test(
+    .guarantee(.storedValuesWinOverFetches),
+    arguments: CacheKind.allCases,
+    ["store", "refresh", "clear", "clearMemory"]
+  )
   func `R10: that is remembered ends with a store, a refresh and a clear`(
     kind: CacheKind,
     command: String

@@ -6,7 +6,8 @@ import Testing
 @Suite(.fewAtOnce) struct `The statistics of fetches` {
   let clock = ManualClock()
 
-  @Test func `have a hit rate, which is 0 before the first request`() async throws {
+  @Test(.guarantee(.statisticsCoverFetches))
+  func `have a hit rate, which is 0 before the first request`() async throws {
     let map = MultiplexerMap<Int, Int>(clock: clock) { $0 }
     #expect(map.statistics.hitRate == 0)
     for _ in 0..<4 { _ = try await map.request(1) }
@@ -15,7 +16,7 @@ import Testing
     #expect(sum.hitRate == 0.5)
   }
 
-  @Test(arguments: CacheKind.allCases)
+  @Test(.guarantee(.statisticsCoverFetches), arguments: CacheKind.allCases)
   func `have the time of all fetches and the longest, failures and waits included`(
     kind: CacheKind
   ) async throws {
@@ -36,7 +37,8 @@ import Testing
     #expect(cache.statistics.longestFetch == .seconds(7))
   }
 
-  @Test func `count a fetch of several keys once`() async throws {
+  @Test(.guarantee(.statisticsCoverFetches), .guarantee(.cacheEventsNameOutcomes))
+  func `count a fetch of several keys once`() async throws {
     let origin = BulkOrigin()
     let map = origin.makeMap(clock: clock)
     let caller = begin { await map.request([1, 2, 3]) }
@@ -54,7 +56,7 @@ import Testing
     }
   }
 
-  @Test(arguments: CacheKind.allCases)
+  @Test(.guarantee(.statisticsCoverFetches), arguments: CacheKind.allCases)
   func `count confirmations, which the response reports`(kind: CacheKind) async throws {
     let cache = kind.makeInformed(
       Int.self,
@@ -79,7 +81,9 @@ import Testing
     #expect(sum.longestFetch == .seconds(3))
   }
 
-  @Test func `of a repository are summed by id, or by type`() async throws {
+  @Test(.guarantee(.statisticsCoverFetches)) func `of a repository are summed by id, or by type`()
+    async throws
+  {
     let repository = MuxRepository()
     let first = MultiplexerMap<Int, Int>(id: "users") { $0 }.register(in: repository)
     let second = Multiplexer(id: "users") { 1 }.register(in: repository)
@@ -123,7 +127,7 @@ import Testing
     return removals
   }
 
-  @Test func `are reported as events`() async throws {
+  @Test(.guarantee(.cacheEventsNameOutcomes)) func `are reported as events`() async throws {
     let map = map(.count(1))
     let events = Recorder(map.events())
     map.store(1, for: 1)
@@ -143,7 +147,7 @@ import Testing
     )
   }
 
-  @Test func `name each key that was evicted`() async {
+  @Test(.guarantee(.cacheEventsNameOutcomes)) func `name each key that was evicted`() async {
     let map = map(.count(3))
     map.store([1: 1, 2: 2, 3: 3])
     let events = Recorder(map.events())
@@ -155,8 +159,8 @@ import Testing
     #expect(map.statistics.evictions == 5)
   }
 
-  @Test func `name each key that was cleared by tags, by a condition or by its name`() async throws
-  {
+  @Test(.guarantee(.cacheEventsNameOutcomes))
+  func `name each key that was cleared by tags, by a condition or by its name`() async throws {
     let map = map()
     map.store([1: 1, 11: 11, 2: 2, 4: 4, 5: 5, 6: 6])
     let events = Recorder(map.events())
@@ -170,7 +174,9 @@ import Testing
     )
   }
 
-  @Test func `are of all keys at once for clearAll`() async throws {
+  @Test(.guarantee(.cacheEventsNameOutcomes)) func `are of all keys at once for clearAll`()
+    async throws
+  {
     let repository = MuxRepository()
     let map = map().register(in: repository)
     let cache = Multiplexer<Int>(id: "one", clock: clock) { 1 }.register(in: repository)
@@ -195,7 +201,7 @@ import Testing
 @Suite(.fewAtOnce) struct `The event of a fetch` {
   let clock = ManualClock()
 
-  @Test(arguments: CacheKind.allCases)
+  @Test(.guarantee(.cacheEventsNameOutcomes), arguments: CacheKind.allCases)
   func `has its duration with all attempts, if it succeeds and if it fails`(
     kind: CacheKind
   ) async throws {
@@ -223,7 +229,7 @@ import Testing
     #expect(error is Broken)
   }
 
-  @Test(arguments: CacheKind.allCases)
+  @Test(.guarantee(.cacheEventsNameOutcomes), arguments: CacheKind.allCases)
   func `has its outcome: a value, a confirmation or a value that is not kept`(
     kind: CacheKind
   ) async throws {
@@ -244,7 +250,9 @@ import Testing
     #expect(outcomes == [.value, .notModified, .transient])
   }
 
-  @Test func `of several keys has the outcome of each key`() async throws {
+  @Test(.guarantee(.cacheEventsNameOutcomes)) func `of several keys has the outcome of each key`()
+    async throws
+  {
     let isFirst = Guarded(true)
     let map = MultiplexerMap<Int, Int>.bulk(clock: clock) {
       keys -> [Int: Result<FetchResult<Int>, any Error>] in

@@ -65,7 +65,8 @@ struct `A hit when all memory is taken` {
     }
   }
 
-  @Test(.startsProcess) func `R2: a map makes no object, whatever its keys are`() async {
+  @Test(.guarantee(.hitDoesNotSuspend), .startsProcess)
+  func `R2: a map makes no object, whatever its keys are`() async {
     await #expect(processExitsWith: .success) {
       let numbers = MultiplexerMap<Int, Int>(capacity: .count(10)) { $0 }
       let names = MultiplexerMap<String, String> { $0 }
@@ -85,7 +86,9 @@ struct `A hit when all memory is taken` {
     }
   }
 
-  @Test(.startsProcess) func `R2: a multiplexer makes no object`() async {
+  @Test(.guarantee(.hitDoesNotSuspend), .startsProcess) func `R2: a multiplexer makes no object`()
+    async
+  {
     await #expect(processExitsWith: .success) {
       let cache = Multiplexer { "Ada Lovelace, Countess" }
       for _ in 0..<2 { _ = try await cache.request() }

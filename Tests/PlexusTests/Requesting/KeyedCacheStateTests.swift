@@ -71,7 +71,8 @@ import Testing
 }
 
 @Suite(.fewAtOnce) struct `A clear by tag` {
-  @Test func `covers copies that were written before the clock was set back`() async throws {
+  @Test(.guarantee(.cacheEventsNameOutcomes))
+  func `covers copies that were written before the clock was set back`() async throws {
     let map = MultiplexerMap<Int, Int>(
       cacher: SimpleCacher(),
       tagging: { _ in ["all"] },
@@ -92,7 +93,10 @@ import Testing
 }
 
 @Suite(.fewAtOnce) struct `A key that is not equal to itself` {
-  @Test(arguments: [CachePolicy.UnobservedFetch.finishAndStore, .cancel])
+  @Test(
+    .guarantee(.unequalKeysUseNoMemory),
+    arguments: [CachePolicy.UnobservedFetch.finishAndStore, .cancel]
+  )
   func `is fetched for its callers, and uses no memory`(
     whenUnobserved: CachePolicy.UnobservedFetch
   ) async throws {
@@ -116,7 +120,8 @@ import Testing
     #expect(cache.statistics == CacheStatistics(misses: 10, fetches: 10))
   }
 
-  @Test func `leaves nothing behind, whatever is done with it`() async throws {
+  @Test(.guarantee(.unequalKeysUseNoMemory))
+  func `leaves nothing behind, whatever is done with it`() async throws {
     let map = MultiplexerMap<Double, Int>(clock: ManualClock()) { _ in 1 }
     for _ in 0..<3 {
       map.store(1, for: .nan)
@@ -147,7 +152,8 @@ import Testing
     #expect(left == 0)
   }
 
-  @Test func `has an answer among those of other keys`() async {
+  @Test(.guarantee(.unequalKeysUseNoMemory)) func `has an answer among those of other keys`() async
+  {
     let map = MultiplexerMap<Double, Int>(clock: ManualClock()) { _ in 1 }
     let results = await map.request([.nan, 1, .nan, 1])
     #expect(results.count == 3)

@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 @Suite(.fewAtOnce) struct `A subscriber of a cache` {
-  @Test(arguments: CacheKind.allCases)
+  @Test(.guarantee(.subscribersCauseNoFetch), arguments: CacheKind.allCases)
   func `receives the current state and every change, in order, and causes no fetch`(
     kind: CacheKind
   ) async throws {
@@ -86,7 +86,7 @@ import Testing
     #expect(await iterator.next()?.name.hasPrefix("unknown") == true)
   }
 
-  @Test(arguments: CacheKind.allCases)
+  @Test(.guarantee(.releasedCachesEndTheirStreams), arguments: CacheKind.allCases)
   func `0.6: ends with the last reference, including references from refreshes`(
     kind: CacheKind
   ) async throws {

@@ -16,7 +16,8 @@ import Testing
 
   // MARK: - Counting
 
-  @Test func `are counted while they have a value, fresh or stale`() async throws {
+  @Test(.guarantee(.countAndKeysCoverMemory))
+  func `are counted while they have a value, fresh or stale`() async throws {
     let gate = Gate()
     let map = MultiplexerMap<Int, Int>(policy: CachePolicy(timeToLive: .seconds(60)), clock: clock)
     {
@@ -47,7 +48,7 @@ import Testing
     #expect(map.count == 0)
   }
 
-  @Test(arguments: 0..<20)
+  @Test(.guarantee(.countAndKeysCoverMemory), arguments: 0..<20)
   func `are counted as they are listed, whatever happens`(seed: UInt64) async throws {
     var random = SeededRandom(seed: seed)
     let limit = seed % 2 == 0 ? CacheCapacity<Int>.count(6) : .unbounded
@@ -73,7 +74,8 @@ import Testing
 
   // MARK: - Prefetching
 
-  @Test func `are prefetched without a caller, unless they are fresh or being fetched`()
+  @Test(.guarantee(.prefetchRemembersNoFailure))
+  func `are prefetched without a caller, unless they are fresh or being fetched`()
     async throws
   {
     let origin = BulkOrigin()
@@ -90,7 +92,8 @@ import Testing
     #expect(origin.calls.count == 2)
   }
 
-  @Test func `are prefetched with no effect on the hit rate`() async throws {
+  @Test(.guarantee(.prefetchRemembersNoFailure))
+  func `are prefetched with no effect on the hit rate`() async throws {
     let map = map()
     let states = Recorder(map.subscribe(to: 1, bufferingPolicy: .unbounded))
     map.prefetch([1, 2])
@@ -101,7 +104,8 @@ import Testing
     #expect(statistics.hits + statistics.staleHits + statistics.misses + statistics.joins == 0)
   }
 
-  @Test func `are prefetched to the end, though a caller that has joined leaves`() async throws {
+  @Test(.guarantee(.prefetchRemembersNoFailure))
+  func `are prefetched to the end, though a caller that has joined leaves`() async throws {
     var policy = CachePolicy(timeToLive: .seconds(60))
     policy.whenUnobserved = .cancel
     let gate = Gate()
@@ -119,7 +123,7 @@ import Testing
     #expect(await states.first(3).map(\.name) == ["unknown", "loading", "loaded 1"])
   }
 
-  @Test(arguments: CacheKind.allCases)
+  @Test(.guarantee(.prefetchRemembersNoFailure), arguments: CacheKind.allCases)
   func `are prefetched without their failure being remembered`(kind: CacheKind) async throws {
     var policy = CachePolicy(timeToLive: .seconds(60))
     policy.failureTimeToLive = .seconds(100)
@@ -133,7 +137,9 @@ import Testing
 
   // MARK: - Commands
 
-  @Test func `are refreshed by name, or by a condition`() async throws {
+  @Test(.guarantee(.keysCanBeSelected)) func `are refreshed by name, or by a condition`()
+    async throws
+  {
     let origin = Tally()
     let map = MultiplexerMap<Int, Int>(clock: clock) { _ in origin.increment() }
     map.store([1: -1, 2: -2, 3: -3, 4: -4])
@@ -162,7 +168,8 @@ import Testing
     #expect(try await late.value == 2)
   }
 
-  @Test func `that are being fetched are refreshed by a condition, too`() async throws {
+  @Test(.guarantee(.keysCanBeSelected))
+  func `that are being fetched are refreshed by a condition, too`() async throws {
     let gate = Gate()
     let origin = Tally()
     let map = MultiplexerMap<Int, Int>(clock: clock) { key in
@@ -186,7 +193,7 @@ import Testing
     #expect(try await map.request(2) == -2)
   }
 
-  @Test(arguments: ["keys", "condition", "tags"])
+  @Test(.guarantee(.keysCanBeSelected), arguments: ["keys", "condition", "tags"])
   func `none of which are refreshed still require the refreshes before`(
     command: String
   ) async throws {
@@ -216,7 +223,8 @@ import Testing
     #expect(try await late.value == 1)
   }
 
-  @Test func `are cleared by name, or by a condition, with their stored copies`() async throws {
+  @Test(.guarantee(.keysCanBeSelected))
+  func `are cleared by name, or by a condition, with their stored copies`() async throws {
     let cacher = SimpleCacher()
     let map = MultiplexerMap<Int, Int>(cacher: cacher, clock: clock) { $0 }
     map.store([1: 1, 2: 2, 3: 3, 4: 4])
@@ -229,7 +237,8 @@ import Testing
     #expect(map.keys == [3])
   }
 
-  @Test func `are removed before a clear suspends, with fetches in flight`() async throws {
+  @Test(.guarantee(.keysCanBeSelected))
+  func `are removed before a clear suspends, with fetches in flight`() async throws {
     let gate = Gate()
     let map = MultiplexerMap<Int, Int>(clock: clock) { key in
       try await gate.wait()
@@ -252,7 +261,9 @@ import Testing
     #expect(error?.keys == ["1", "2"])
   }
 
-  @Test func `can be used by the condition that chooses them`() async throws {
+  @Test(.guarantee(.keysCanBeSelected)) func `can be used by the condition that chooses them`()
+    async throws
+  {
     let map = map()
     map.store([1: 1, 2: 2])
     map.refresh(where: { key in map.cachedValue(key) == 1 })

@@ -4,7 +4,9 @@ import TestSupport
 import Testing
 
 @Suite(.fewAtOnce) struct `An entry of a map` {
-  @Test func `has the calls of a multiplexer, for its key`() async throws {
+  @Test(.guarantee(.entriesAreStates)) func `has the calls of a multiplexer, for its key`()
+    async throws
+  {
     let origin = Tally()
     let map = MultiplexerMap<String, Int> { key in key.count * 100 + origin.increment() }
     let entry = map["Ada"]
@@ -25,7 +27,7 @@ import Testing
     #expect(entry.current.name == "unknown")
   }
 
-  @Test func `is updated and cleared by itself`() async throws {
+  @Test(.guarantee(.entriesAreStates)) func `is updated and cleared by itself`() async throws {
     let map = MultiplexerMap<Int, Int> { $0 * 10 }
     let entry = map[7]
     #expect(entry.update { $0 += 1 } == nil)
@@ -43,7 +45,9 @@ import Testing
     #expect(map.keys == [8])
   }
 
-  @Test func `is prefetched without a caller, unless it is fresh`() async throws {
+  @Test(.guarantee(.entriesAreStates)) func `is prefetched without a caller, unless it is fresh`()
+    async throws
+  {
     let gate = Gate()
     let map = MultiplexerMap<Int, Int> { key in
       try await gate.wait()
@@ -61,7 +65,7 @@ import Testing
     #expect(map.statistics.misses == 0, "a prefetch is no request")
   }
 
-  @Test func `is a state for streams, closures and parts`() async {
+  @Test(.guarantee(.entriesAreStates)) func `is a state for streams, closures and parts`() async {
     let map = MultiplexerMap<Int, Int> { $0 }
     let entry = map[7]
     let states = entry.subscription(bufferingPolicy: .unbounded)
@@ -78,7 +82,9 @@ import Testing
     withExtendedLifetime(token) {}
   }
 
-  @Test func `goes into a zipper, an array and a request`() async throws {
+  @Test(.guarantee(.entriesAreStates)) func `goes into a zipper, an array and a request`()
+    async throws
+  {
     let map = MultiplexerMap<Int, Int> { $0 * 10 }
     let (first, second) = try await Zipper(map[1], Request(map[2])).values()
     #expect((first, second) == (10, 20))
@@ -87,7 +93,8 @@ import Testing
     #expect(try await [map[1], map[4]].values() == [10, 40])
   }
 
-  @Test func `insists on the refresh of the map that it was made from`() async throws {
+  @Test(.guarantee(.entriesAreStates))
+  func `insists on the refresh of the map that it was made from`() async throws {
     let tally = Tally()
     let map = MultiplexerMap<Int, Int> { _ in tally.increment() }
     _ = try await map.request(1)
@@ -95,7 +102,7 @@ import Testing
     #expect(try await map[1].request() == 2)
   }
 
-  @Test func `keeps its map, and its streams do not`() async throws {
+  @Test(.guarantee(.entriesAreStates)) func `keeps its map, and its streams do not`() async throws {
     weak var weakMap: MultiplexerMap<Int, Int>?
     var stream: AsyncStream<LoadState<Int>>?
     do {

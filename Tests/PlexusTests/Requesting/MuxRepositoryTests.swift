@@ -16,7 +16,7 @@ import Testing
     #expect(users.cachedValue(7) == nil)
   }
 
-  @Test(arguments: CacheKind.allCases)
+  @Test(.guarantee(.repositoryClearDetachesFirst), arguments: CacheKind.allCases)
   func `R8: detaches fetches in flight, so that later requests get nothing of them`(
     kind: CacheKind
   ) async throws {
@@ -38,7 +38,8 @@ import Testing
     #expect(cache.cachedValue == 2)
   }
 
-  @Test func `R8: cuts all members off before it waits for the first of them`() async throws {
+  @Test(.guarantee(.repositoryClearDetachesFirst))
+  func `R8: cuts all members off before it waits for the first of them`() async throws {
     let gate = Gate()
     let first = Member(gate: gate)
     let second = Member(gate: gate)
@@ -53,7 +54,8 @@ import Testing
     try await clearing.value
   }
 
-  @Test func `clears the others when one fails, and names every error`() async throws {
+  @Test(.guarantee(.cachesRegisterWeakly))
+  func `clears the others when one fails, and names every error`() async throws {
     let gate = Gate()
     gate.open()
     let failing = [Member(gate: gate, error: Broken()), Member(gate: gate, error: Offline())]
@@ -90,7 +92,7 @@ import Testing
     #expect(cache.cachedValue == 2)
   }
 
-  @Test(arguments: CacheKind.allCases)
+  @Test(.guarantee(.cachesRegisterWeakly), arguments: CacheKind.allCases)
   func `holds its members weakly`(kind: CacheKind) async throws {
     do {
       let cache = kind.make { 1 }

@@ -7,7 +7,7 @@ import Testing
   let clock = ManualClock()
   let policy = CachePolicy(timeToLive: .seconds(60))
 
-  @Test(arguments: CacheKind.allCases)
+  @Test(.guarantee(.optimisticUpdatesRollBack), arguments: CacheKind.allCases)
   func `is seen before it suspends, and stays when it is committed`(kind: CacheKind) async throws {
     let cache = kind.makeList(policy: policy, clock: clock)
     clock.advance(by: .seconds(10))
@@ -26,7 +26,7 @@ import Testing
     #expect(try await cache.update(optimistically: { $0 = [1] }, commit: { "saved" }) == "saved")
   }
 
-  @Test(arguments: CacheKind.allCases)
+  @Test(.guarantee(.optimisticUpdatesRollBack), arguments: CacheKind.allCases)
   func `that fails is taken back`(kind: CacheKind) async throws {
     let cache = kind.makeList(policy: policy, clock: clock)
     let states = Recorder(cache.subscribe())
@@ -38,7 +38,7 @@ import Testing
     #expect(await states.first(3).map { $0.value } == [[], [1], []])
   }
 
-  @Test(arguments: CacheKind.allCases)
+  @Test(.guarantee(.optimisticUpdatesRollBack), arguments: CacheKind.allCases)
   func `that fails under a later one is taken out, and the later one stays`(
     kind: CacheKind
   ) async throws {
@@ -59,7 +59,7 @@ import Testing
     #expect(try await cache.request() == [2])
   }
 
-  @Test(arguments: CacheKind.allCases)
+  @Test(.guarantee(.optimisticUpdatesRollBack), arguments: CacheKind.allCases)
   func `that fails under a change that cannot be made again refreshes the key`(
     kind: CacheKind
   ) async throws {
@@ -73,7 +73,7 @@ import Testing
     #expect(try await cache.request() == [99])
   }
 
-  @Test(arguments: CacheKind.allCases)
+  @Test(.guarantee(.optimisticUpdatesRollBack), arguments: CacheKind.allCases)
   func `that fails takes back nothing that was stored since`(kind: CacheKind) async throws {
     let cache = kind.makeList(policy: policy, clock: clock)
     let gate = Gate()
@@ -105,7 +105,7 @@ import Testing
     #expect(try await cache.request() == [99])
   }
 
-  @Test(arguments: CacheKind.allCases)
+  @Test(.guarantee(.optimisticUpdatesStayUntilCommitted), arguments: CacheKind.allCases)
   func `is not replaced by a fetch that began before it`(kind: CacheKind) async throws {
     let fetching = Gate()
     let cache = kind.make([Int].self, policy: policy, clock: clock) {
@@ -125,7 +125,11 @@ import Testing
     #expect(cache.cachedValue == [1])
   }
 
-  @Test(arguments: CacheKind.allCases, [true, false])
+  @Test(
+    .guarantee(.optimisticUpdatesStayUntilCommitted),
+    arguments: CacheKind.allCases,
+    [true, false]
+  )
   func `stays on top of a fetch that began after it, and refreshes the key when it is committed`(
     kind: CacheKind,
     fails: Bool
@@ -142,7 +146,7 @@ import Testing
     #expect(try await cache.request() == (fails ? [99, 1] : [99, 2]))
   }
 
-  @Test(arguments: CacheKind.allCases)
+  @Test(.guarantee(.committedUpdatesAreNotLost), arguments: CacheKind.allCases)
   func `that is committed during a fetch that began after it refreshes the key`(
     kind: CacheKind
   ) async throws {
@@ -168,7 +172,7 @@ import Testing
     #expect(try await cache.request() == [99, 2])
   }
 
-  @Test(arguments: 0..<40)
+  @Test(.guarantee(.committedUpdatesAreNotLost), arguments: 0..<40)
   func `is never lost among fetches, refreshes and clears, and leaves no trace if it fails`(
     seed: UInt64
   ) async throws {
@@ -234,8 +238,8 @@ import Testing
     #expect(cache.cachedValue == nil)
   }
 
-  @Test func `is written once it is committed, and what was there before until then`() async throws
-  {
+  @Test(.guarantee(.optimisticUpdatesStayUntilCommitted))
+  func `is written once it is committed, and what was there before until then`() async throws {
     let cacher = SimpleCacher()
     let map = MultiplexerMap<Int, Int>(policy: policy, cacher: cacher, clock: clock) { $0 }
     map.store(1, for: 7)
@@ -252,7 +256,8 @@ import Testing
     #expect(cacher.values == ["7": 2])
   }
 
-  @Test func `is written once it is committed, though one before it fails later`() async throws {
+  @Test(.guarantee(.optimisticUpdatesStayUntilCommitted))
+  func `is written once it is committed, though one before it fails later`() async throws {
     let cacher = SimpleCacher()
     let map = MultiplexerMap<Int, Int>(policy: policy, cacher: cacher, clock: clock) { $0 }
     map.store(1, for: 7)
@@ -274,7 +279,8 @@ import Testing
     #expect(cacher.values == ["7": 101])
   }
 
-  @Test func `that fails alone leaves nothing to be written`() async throws {
+  @Test(.guarantee(.optimisticUpdatesStayUntilCommitted))
+  func `that fails alone leaves nothing to be written`() async throws {
     let cacher = SimpleCacher()
     let map = MultiplexerMap<Int, Int>(policy: policy, cacher: cacher, clock: clock) { $0 }
     let events = Recorder(map.events())
@@ -290,7 +296,8 @@ import Testing
     #expect(names.filter { $0.contains("written") }.count == 2)
   }
 
-  @Test func `is not written when it leaves memory`() async throws {
+  @Test(.guarantee(.optimisticUpdatesStayUntilCommitted))
+  func `is not written when it leaves memory`() async throws {
     let cacher = SimpleCacher()
     let map = MultiplexerMap<Int, Int>(policy: policy, cacher: cacher, clock: clock) { $0 }
     map.store(1, for: 7)
@@ -305,7 +312,7 @@ import Testing
     try await task.value
   }
 
-  @Test(arguments: [true, false])
+  @Test(.guarantee(.optimisticUpdatesStayUntilCommitted), arguments: [true, false])
   func `is written behind once it is committed, and not before or if it fails`(
     fails: Bool
   ) async throws {
@@ -341,7 +348,7 @@ import Testing
     #expect(cacher.values == ["7": 2])
   }
 
-  @Test(arguments: [true, false])
+  @Test(.guarantee(.optimisticUpdatesStayUntilCommitted), arguments: [true, false])
   func `whose key is evicted is not written, and then fetched unless it has failed`(
     fails: Bool
   ) async throws {
@@ -372,7 +379,7 @@ import Testing
     #expect(try await map.request(7) == (fails ? 1 : 700))
   }
 
-  @Test(arguments: 0..<60)
+  @Test(.guarantee(.optimisticUpdatesRollBack), arguments: 0..<60)
   func `among others leaves the values that were committed, in order`(seed: UInt64) async throws {
     var random = SeededRandom(seed: seed)
     let cache = CacheKind.map.makeList(policy: policy, clock: clock)

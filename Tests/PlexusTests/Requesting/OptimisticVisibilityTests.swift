@@ -21,7 +21,7 @@ import Testing
     return values
   }
 
-  @Test(arguments: CacheKind.allCases)
+  @Test(.guarantee(.optimisticUpdatesDoNotFlicker), arguments: CacheKind.allCases)
   func `does not flicker while polls end that began before it was committed`(
     kind: CacheKind
   ) async throws {
@@ -54,7 +54,7 @@ import Testing
     #expect(await values(of: states, upTo: [1, 2, 3]) == [[1], [1, 2], [1, 2, 3]])
   }
 
-  @Test(arguments: CacheKind.allCases)
+  @Test(.guarantee(.optimisticUpdatesDoNotFlicker), arguments: CacheKind.allCases)
   func `without a value is seen on the first one that arrives before it is committed`(
     kind: CacheKind
   ) async throws {
@@ -79,7 +79,7 @@ import Testing
     #expect(await values(of: states, upTo: [1, 2, 3]) == [[1, 2], [1, 2, 3]])
   }
 
-  @Test(arguments: CacheKind.allCases)
+  @Test(.guarantee(.optimisticUpdatesDoNotFlicker), arguments: CacheKind.allCases)
   func `stays on top of a value that is stored, and begins one fetch when it is committed`(
     kind: CacheKind
   ) async throws {
@@ -110,7 +110,7 @@ import Testing
     #expect(await values(of: states, upTo: [0]) == [[], [1], [1, 2], [5, 1, 2], [5, 1], [0]])
   }
 
-  @Test(arguments: CacheKind.allCases)
+  @Test(.guarantee(.refreshesReturnFetchedValues), arguments: CacheKind.allCases)
   func `does not satisfy a refresh by being taken back`(kind: CacheKind) async throws {
     let cache = kind.makeList(policy: policy, clock: clock)
     let gate = Gate()
@@ -122,7 +122,7 @@ import Testing
     #expect(try await refreshed.request() == [99])
   }
 
-  @Test(arguments: [true, false])
+  @Test(.guarantee(.updatesOnOptimisticChangesStay), arguments: [true, false])
   func `that fails under an update leaves what is written and shown the same`(
     isFlushedBefore: Bool
   ) async throws {
@@ -149,7 +149,8 @@ import Testing
     #expect(cacher.value("7") == [0, 2])
   }
 
-  @Test func `under an update is written with it when it leaves memory, unless it has failed`()
+  @Test(.guarantee(.updatesOnOptimisticChangesStay))
+  func `under an update is written with it when it leaves memory, unless it has failed`()
     async throws
   {
     for fails in [true, false] {
@@ -178,7 +179,8 @@ import Testing
     }
   }
 
-  @Test func `is not part of the value that an origin confirms as unchanged`() async throws {
+  @Test(.guarantee(.optimisticUpdatesDoNotFlicker))
+  func `is not part of the value that an origin confirms as unchanged`() async throws {
     let map = MultiplexerMap<Int, [Int]>(policy: policy, clock: clock) {
       (_: Int, context: FetchContext<[Int]>) in
       #expect(context.previousValue == [0])
@@ -199,7 +201,8 @@ import Testing
     #expect(map.cachedValue(7) == [0])
   }
 
-  @Test func `stays on top of a value that is read from the cacher`() async throws {
+  @Test(.guarantee(.optimisticUpdatesDoNotFlicker))
+  func `stays on top of a value that is read from the cacher`() async throws {
     let cacher = ControlledCacher<[Int]>()
     let map = MultiplexerMap<Int, [Int]>(
       policy: CachePolicy(cacherRead: .beforeFetch),
@@ -251,7 +254,7 @@ import Testing
     return await values(of: states, upTo: [1, 2, 3])
   }
 
-  @Test(arguments: [true, false])
+  @Test(.guarantee(.committedChangesAreNotRepeated), arguments: [true, false])
   func `is not repeated on the value of an attempt that begins after its commit`(
     isBulk: Bool
   ) async throws {
@@ -265,7 +268,8 @@ import Testing
     #expect(try await shown(by: cache, origin) == [[1], [1, 2], [1, 2, 3]])
   }
 
-  @Test func `is not repeated on the value of a fetch that begins once the cacher was read`()
+  @Test(.guarantee(.committedChangesAreNotRepeated))
+  func `is not repeated on the value of a fetch that begins once the cacher was read`()
     async throws
   {
     let cacher = ControlledCacher<[Int]>()

@@ -9,8 +9,8 @@ import Testing
 
   // MARK: - dataloader
 
-  @Test func `dataloader: keys go to the batch in the order of the calls, each once`() async throws
-  {
+  @Test(.guarantee(.scenariosOfOtherCachesHold))
+  func `dataloader: keys go to the batch in the order of the calls, each once`() async throws {
     let calls = Guarded<[[String]]>([])
     let map = MultiplexerMap<String, String>.bulk(
       clock: clock,
@@ -39,7 +39,8 @@ import Testing
     #expect(try await map.request(1) == 101)
   }
 
-  @Test func `dataloader: an error of one key leaves the others their values`() async {
+  @Test(.guarantee(.scenariosOfOtherCachesHold))
+  func `dataloader: an error of one key leaves the others their values`() async {
     let map = MultiplexerMap<Int, Int>.bulk(clock: clock) {
       keys -> [Int: Result<FetchResult<Int>, any Error>] in
       Dictionary(
@@ -55,7 +56,8 @@ import Testing
 
   // MARK: - TanStack Query
 
-  @Test func `TanStack Query: a mutation is shown, rolled back, and the query is invalidated`()
+  @Test(.guarantee(.scenariosOfOtherCachesHold))
+  func `TanStack Query: a mutation is shown, rolled back, and the query is invalidated`()
     async throws
   {
     let server = Guarded(["milk"])
@@ -89,7 +91,8 @@ import Testing
 
   // MARK: - Caffeine
 
-  @Test func `Caffeine: expiry after access and after write, whichever comes first`() async throws {
+  @Test(.guarantee(.scenariosOfOtherCachesHold))
+  func `Caffeine: expiry after access and after write, whichever comes first`() async throws {
     let calls = Tally()
     let policy = CachePolicy(timeToLive: .seconds(100), timeToIdle: .seconds(30))
     let map = MultiplexerMap<Int, Int>(policy: policy, clock: clock) { _ in calls.increment() }
@@ -102,7 +105,8 @@ import Testing
     #expect(try await map.request(1) == 3)
   }
 
-  @Test func `Caffeine: a refresh after write returns the old value until the new one is there`()
+  @Test(.guarantee(.scenariosOfOtherCachesHold))
+  func `Caffeine: a refresh after write returns the old value until the new one is there`()
     async throws
   {
     let gate = Gate()
@@ -125,7 +129,8 @@ import Testing
 
   // MARK: - FusionCache
 
-  @Test func `FusionCache: fail-safe, a soft timeout, and a hard timeout without a value`()
+  @Test(.guarantee(.scenariosOfOtherCachesHold))
+  func `FusionCache: fail-safe, a soft timeout, and a hard timeout without a value`()
     async throws
   {
     let gate = Gate()

@@ -6,7 +6,7 @@ import Testing
 @Suite(.fewAtOnce) struct `The task of a fetch` {
   @TaskLocal private static var note = "none"
 
-  @Test(arguments: CacheKind.allCases)
+  @Test(.guarantee(.callersRaiseThePriority), arguments: CacheKind.allCases)
   func `R18: has none of the task-locals of the caller that began it`(
     kind: CacheKind
   ) async throws {
@@ -27,7 +27,7 @@ import Testing
     #expect(try seen.get().get() == priority || priority == .low)
   }
 
-  @Test(arguments: [TaskPriority.low, .high])
+  @Test(.guarantee(.callersRaiseThePriority), arguments: [TaskPriority.low, .high])
   func `R18: of several keys begins with the priority of the caller that began it`(
     priority: TaskPriority
   ) async throws {
@@ -42,7 +42,11 @@ import Testing
     _ = await caller.value
   }
 
-  @Test(arguments: CacheKind.allCases, [Duration.seconds(5), nil])
+  @Test(
+    .guarantee(.callersRaiseThePriority),
+    arguments: CacheKind.allCases,
+    [Duration.seconds(5), nil]
+  )
   func `R18: is raised to the priority of a caller that joins`(
     kind: CacheKind,
     timeout: Duration?
@@ -90,7 +94,7 @@ import Testing
     #expect(try await starter.value >= .high)
   }
 
-  @Test(arguments: CacheKind.allCases)
+  @Test(.guarantee(.callersRaiseThePriority), arguments: CacheKind.allCases)
   func `R18: is raised with a caller that becomes more urgent while it waits`(
     kind: CacheKind
   ) async throws {

@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 @Suite(.fewAtOnce) struct `A request inside a fetch` {
-  @Test(arguments: CacheKind.allCases)
+  @Test(.guarantee(.cyclesFailInsteadOfDeadlocking), arguments: CacheKind.allCases)
   func `R11: of the same key is an error, whatever else the fetch does first`(
     kind: CacheKind
   ) async throws {
@@ -49,7 +49,8 @@ import Testing
     }
   }
 
-  @Test func `R11: is an error also through a zipper`() async throws {
+  @Test(.guarantee(.cyclesAreFoundThroughOtherTypes))
+  func `R11: is an error also through a zipper`() async throws {
     let own = OwnCache<Multiplexer<Int>>()
     let other = Multiplexer<Int> { 2 }
     let cache = Multiplexer<Int>(id: "own") {
@@ -63,7 +64,8 @@ import Testing
     }
   }
 
-  @Test func `R11: is an error also in the action of a debouncer that the fetch flushes`()
+  @Test(.guarantee(.cyclesAreFoundThroughOtherTypes))
+  func `R11: is an error also in the action of a debouncer that the fetch flushes`()
     async throws
   {
     let own = OwnCache<Multiplexer<Int>>()
@@ -85,7 +87,8 @@ import Testing
     #expect(await failures.recorder.first(1) == [.recursiveRequest(chain: ["own", "own"])])
   }
 
-  @Test func `R11: of a fetch that flushes the debouncer whose action requests it does not wait`()
+  @Test(.guarantee(.cyclesAreFoundThroughOtherTypes))
+  func `R11: of a fetch that flushes the debouncer whose action requests it does not wait`()
     async throws
   {
     let own = OwnCache<Multiplexer<Int>>()
@@ -110,7 +113,8 @@ import Testing
     try await flushing.value
   }
 
-  @Test func `R11: is an error also around a circle, which the error names`() async throws {
+  @Test(.guarantee(.cyclesFailInsteadOfDeadlocking))
+  func `R11: is an error also around a circle, which the error names`() async throws {
     let third = OwnCache<Multiplexer<Int>>()
     let first = Multiplexer<Int>(id: "a") {
       guard let cache = await third.first() else { return 0 }
@@ -152,7 +156,8 @@ import Testing
     #expect(try await map.request(3) == 3)
   }
 
-  @Test func `R11: of two fetches that would wait for each other fails for one of them`()
+  @Test(.guarantee(.cyclesFailInsteadOfDeadlocking))
+  func `R11: of two fetches that would wait for each other fails for one of them`()
     async throws
   {
     let both = Gate()
@@ -245,7 +250,7 @@ import Testing
     #expect(tally.value == 1)
   }
 
-  @Test(arguments: CacheKind.allCases)
+  @Test(.guarantee(.ownKeyRequestsThrow), arguments: CacheKind.allCases)
   func `R11: by a task that outlives the fetch is a request like any other`(
     kind: CacheKind
   ) async throws {
@@ -270,7 +275,7 @@ import Testing
     #expect(try await late.recorder.first(1).first?.value == 2)
   }
 
-  @Test(arguments: CacheKind.allCases)
+  @Test(.guarantee(.ownKeyRequestsThrow), arguments: CacheKind.allCases)
   func `R11: by a task that the fetch does not wait for leaves the fetch its result`(
     kind: CacheKind
   ) async throws {
@@ -294,7 +299,7 @@ import Testing
     #expect(cache.statistics.failures == 0)
   }
 
-  @Test(arguments: CacheKind.allCases)
+  @Test(.guarantee(.ownKeyRequestsThrow), arguments: CacheKind.allCases)
   func `R11: by a detached task that the fetch does not wait for gets the result of the fetch`(
     kind: CacheKind
   ) async throws {
@@ -310,7 +315,7 @@ import Testing
     #expect(await results.recorder.first(1) == [7])
   }
 
-  @Test(arguments: CacheKind.allCases)
+  @Test(.guarantee(.ownKeyRequestsThrow), arguments: CacheKind.allCases)
   func `R11: by a detached task that the fetch waits for is ended by the fetch timeout`(
     kind: CacheKind
   ) async throws {

@@ -7,7 +7,11 @@ import Testing
   let clock = ManualClock()
   let policy = CachePolicy(timeToLive: .seconds(60), refreshAhead: .seconds(10))
 
-  @Test(arguments: CacheKind.allCases, [(49, 1), (50, 2), (59, 2)])
+  @Test(
+    .guarantee(.refreshAheadRenewsOnce),
+    arguments: CacheKind.allCases,
+    [(49, 1), (50, 2), (59, 2)]
+  )
   func `begins with the first request so long before the end`(
     kind: CacheKind,
     expected: (seconds: Int, fetches: Int)
@@ -27,7 +31,7 @@ import Testing
     #expect(cache.statistics.hits == 2)
   }
 
-  @Test(arguments: CacheKind.allCases)
+  @Test(.guarantee(.refreshAheadRenewsOnce), arguments: CacheKind.allCases)
   func `is one fetch, and requests meanwhile get the value at once`(kind: CacheKind) async throws {
     let gate = Gate()
     let origin = Tally()
@@ -49,7 +53,7 @@ import Testing
     #expect(origin.value == 2)
   }
 
-  @Test(arguments: CacheKind.allCases)
+  @Test(.guarantee(.refreshAheadRenewsOnce), arguments: CacheKind.allCases)
   func `that fails is tried again after half of the rest`(kind: CacheKind) async throws {
     let origin = ScriptedFetcher<Int>([
       .success(1), .failure(Broken()), .failure(Broken()), .success(4),
@@ -75,7 +79,8 @@ import Testing
     #expect(try await cache.request() == 4)
   }
 
-  @Test func `goes by the time to live that came with the value`() async throws {
+  @Test(.guarantee(.refreshAheadRenewsOnce))
+  func `goes by the time to live that came with the value`() async throws {
     let cache = CacheKind.map.makeInformed(Int.self, policy: policy, clock: clock) { context in
       .value((context.previousValue ?? 0) + 1, timeToLive: .seconds(20))
     }

@@ -40,7 +40,7 @@ import Testing
     #expect(cache.statistics.fetches == 2)
   }
 
-  @Test(arguments: CacheKind.allCases)
+  @Test(.guarantee(.refreshCausesOneMoreFetch), arguments: CacheKind.allCases)
   func `R9: returns a reference whose requests wait for what was fetched after it`(
     kind: CacheKind
   ) async throws {
@@ -58,7 +58,7 @@ import Testing
     #expect(cache.statistics.counts == CacheStatistics(hits: 3, misses: 2, joins: 1, fetches: 2))
   }
 
-  @Test(arguments: CacheKind.allCases)
+  @Test(.guarantee(.refreshCausesOneMoreFetch), arguments: CacheKind.allCases)
   func `R9: during a fetch makes one more run after it, however many refreshes there were`(
     kind: CacheKind
   ) async throws {

@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 @Suite(.fewAtOnce) struct `Releasing` {
-  @Test(arguments: CacheKind.allCases)
+  @Test(.guarantee(.releasedCachesEndTheirStreams), arguments: CacheKind.allCases)
   func `a cache while a fetch runs still gives the callers their result`(
     kind: CacheKind
   ) async throws {
@@ -18,7 +18,7 @@ import Testing
     for caller in callers { #expect(try await caller.value == 1) }
   }
 
-  @Test(arguments: CacheKind.allCases)
+  @Test(.guarantee(.releasedCachesEndTheirStreams), arguments: CacheKind.allCases)
   func `a cache frees its closure, its values and its errors`(kind: CacheKind) async throws {
     let tokens = Tokens()
     do {
@@ -55,7 +55,7 @@ import Testing
     await tokens.allGone()
   }
 
-  @Test(arguments: CacheKind.allCases)
+  @Test(.guarantee(.noLockWhileUserCodeRuns), arguments: CacheKind.allCases)
   func `0.9: a value that calls back into its cache is released under no lock`(
     kind: CacheKind
   ) async throws {

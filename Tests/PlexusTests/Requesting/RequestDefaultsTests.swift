@@ -5,7 +5,8 @@ import Testing
 
 /// The behavior of caches with nothing but a fetch.
 @Suite(.fewAtOnce) struct `The defaults of caches` {
-  @Test func `a map keeps all requested values`() async throws {
+  @Test(.guarantee(.mapsStayWithinCapacity)) func `a map keeps all requested values`() async throws
+  {
     let map = MultiplexerMap<Int, Int>(clock: ManualClock()) { $0 }
     let informed = MultiplexerMap<Int, Int>(clock: ManualClock()) { key, _ in .value(key) }
     let bulk = MultiplexerMap<Int, Int>.bulk(clock: ManualClock()) { keys in
@@ -18,7 +19,9 @@ import Testing
     }
   }
 
-  @Test func `a map with a cacher keeps all requested values`() async throws {
+  @Test(.guarantee(.mapsStayWithinCapacity)) func `a map with a cacher keeps all requested values`()
+    async throws
+  {
     let cacher = SimpleCacher()
     let map = MultiplexerMap<Int, Int>(cacher: cacher, clock: ManualClock()) { $0 }
     let informed = MultiplexerMap<Int, Int>(cacher: cacher, clock: ManualClock()) { key, _ in
@@ -34,7 +37,9 @@ import Testing
     }
   }
 
-  @Test func `a value is fresh for half an hour`() async throws {
+  @Test(.guarantee(.policyDefaultsAreDocumented)) func `a value is fresh for half an hour`()
+    async throws
+  {
     let clock = ManualClock()
     let tally = Tally()
     let cache = Multiplexer(clock: clock) { tally.increment() }
@@ -49,7 +54,8 @@ import Testing
     #expect(try await map.request(1) == 4)
   }
 
-  @Test func `what a fetch says nothing of has the time to live of the policy and no validator`()
+  @Test(.guarantee(.fetchesReceiveThePreviousValue))
+  func `what a fetch says nothing of has the time to live of the policy and no validator`()
     async throws
   {
     let clock = ManualClock()
@@ -74,7 +80,9 @@ import Testing
     #expect(entry.timeToLive == nil)
   }
 
-  @Test func `caches register in the repository of the process`() async throws {
+  @Test(.guarantee(.cachesRegisterWeakly)) func `caches register in the repository of the process`()
+    async throws
+  {
     let cache = Multiplexer { 1 }.register()
     let map = MultiplexerMap<Int, Int> { $0 }.register()
     let alone = Multiplexer { 1 }
@@ -89,7 +97,7 @@ import Testing
     MuxRepository.shared.unregister(map)
   }
 
-  @Test(arguments: CacheKind.allCases)
+  @Test(.guarantee(.retryDelaysDouble), arguments: CacheKind.allCases)
   func `the waits between attempts differ by the jitter and no more`(kind: CacheKind) async throws {
     var policy = CachePolicy()
     policy.retry = .exponential(attempts: 2, base: .seconds(10), cap: .seconds(60), jitter: 0.5)

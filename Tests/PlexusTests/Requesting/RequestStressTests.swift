@@ -105,7 +105,7 @@ import Testing
     }
   }
 
-  @Test func `are counted once each`() async throws {
+  @Test(.guarantee(.requestsCountOnce)) func `are counted once each`() async throws {
     let clock = ManualClock()
     var policy = CachePolicy()
     policy.timeToLive = .seconds(60)

@@ -5,7 +5,7 @@ import TestSupport
 import Testing
 
 @Suite(.fewAtOnce) struct `A request` {
-  @Test(arguments: CacheKind.allCases)
+  @Test(.guarantee(.requestsShareOneFetch), arguments: CacheKind.allCases)
   func `R1: concurrent requests share exactly one fetch`(kind: CacheKind) async throws {
     let gate = Gate()
     let origin = ScriptedFetcher<Int>([.success(1), .success(2)], gate: gate)
@@ -20,7 +20,7 @@ import Testing
     #expect(origin.count == 1)
   }
 
-  @Test(arguments: CacheKind.allCases)
+  @Test(.guarantee(.requestsShareOneFetch), arguments: CacheKind.allCases)
   func `R1: requests from many threads at once share exactly one fetch`(
     kind: CacheKind
   ) async throws {
@@ -48,7 +48,7 @@ import Testing
     #expect(map.statistics.counts == CacheStatistics(misses: 2, fetches: 2))
   }
 
-  @Test(arguments: CacheKind.allCases)
+  @Test(.guarantee(.requestsShareOneFetch), arguments: CacheKind.allCases)
   func `R1: the caller that starts a fetch and one that joins it get the same response`(
     kind: CacheKind
   ) async throws {
@@ -67,7 +67,7 @@ import Testing
     }
   }
 
-  @Test(arguments: CacheKind.allCases)
+  @Test(.guarantee(.cancelledCallersReturnImmediately), arguments: CacheKind.allCases)
   func `R1 and R5: of 100,000 callers of one fetch one leaves at once and the others get the value`(
     kind: CacheKind
   ) async throws {
@@ -91,7 +91,7 @@ import Testing
     #expect(cache.statistics.counts == CacheStatistics(misses: 1, joins: 99_999, fetches: 1))
   }
 
-  @Test(arguments: CacheKind.allCases)
+  @Test(.guarantee(.hitDoesNotSuspend), arguments: CacheKind.allCases)
   func `R2: a hit does not suspend`(kind: CacheKind) async throws {
     let cache = kind.make { 1 }
     _ = try await cache.request()
@@ -105,7 +105,7 @@ import Testing
     #expect(cache.statistics.counts == CacheStatistics(hits: 1, misses: 1, fetches: 1))
   }
 
-  @Test(arguments: CacheKind.allCases)
+  @Test(.guarantee(.hitDoesNotSuspend), arguments: CacheKind.allCases)
   func `R2: a hit stays on the actor of its caller`(kind: CacheKind) async throws {
     let cache = kind.make { 1 }
     _ = try await cache.request()
@@ -115,7 +115,7 @@ import Testing
     #expect(after == before + 1, "One job for the call, and none for a thousand hits in it")
   }
 
-  @Test(arguments: CacheKind.allCases)
+  @Test(.guarantee(.failuresReachAllCallers), arguments: CacheKind.allCases)
   func `R3: a failure reaches all callers and is not kept`(kind: CacheKind) async throws {
     let gate = Gate()
     let origin = ScriptedFetcher<Int>([.failure(Broken()), .success(2)], gate: gate)
@@ -130,7 +130,7 @@ import Testing
     )
   }
 
-  @Test(arguments: CacheKind.allCases)
+  @Test(.guarantee(.readingTheCachedValueFetchesNothing), arguments: CacheKind.allCases)
   func `the cached value is fresh or stale, fetches nothing and is not counted`(
     kind: CacheKind
   ) async throws {

@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 @Suite(.fewAtOnce) struct `The values of the request core` {
-  @Test func `are all sendable`() {
+  @Test(.guarantee(.publicTypesAreSendable)) func `are all sendable`() {
     func requireSendable<Value: Sendable>(_ type: Value.Type) {}
     requireSendable(Multiplexer<Int>.self)
     requireSendable(MultiplexerMap<Int, Int>.self)
@@ -30,7 +30,8 @@ import Testing
     requireSendable((any ConnectivityFailure).self)
   }
 
-  @Test func `a policy begins with the documented defaults`() {
+  @Test(.guarantee(.policyDefaultsAreDocumented))
+  func `a policy begins with the documented defaults`() {
     #expect(CachePolicy().timeToLive == .seconds(30 * 60))
     expectDefaults(CachePolicy())
     #expect(CachePolicy(timeToLive: .seconds(1)).timeToLive == .seconds(1))
@@ -59,7 +60,8 @@ import Testing
     #expect(!policy.inheritsTaskLocals)
   }
 
-  @Test func `a policy takes every rule by its label, in the order of declaration`() {
+  @Test(.guarantee(.policyDefaultsAreDocumented))
+  func `a policy takes every rule by its label, in the order of declaration`() {
     let policy = CachePolicy(
       timeToLive: .seconds(1),
       staleWhileRevalidate: .seconds(2),
@@ -107,7 +109,7 @@ import Testing
     )
   }
 
-  @Test func `statistics add up number by number`() {
+  @Test(.guarantee(.requestsCountOnce)) func `statistics add up number by number`() {
     let left = CacheStatistics(
       hits: 1,
       staleHits: 2,
@@ -179,7 +181,7 @@ import Testing
     }
   }
 
-  @Test(arguments: CacheKind.allCases)
+  @Test(.guarantee(.requestsCountOnce), arguments: CacheKind.allCases)
   func `every request counts once in the statistics`(kind: CacheKind) async throws {
     let clock = ManualClock()
     var policy = CachePolicy()

@@ -43,7 +43,8 @@ import Testing
     #expect(RetryPolicy.never.wait(after: 1, chance: 0, advice: .seconds(1)) == nil)
   }
 
-  @Test func `makes each wait longer or shorter by its jitter at most`() {
+  @Test(.guarantee(.retryDelaysDouble))
+  func `makes each wait longer or shorter by its jitter at most`() {
     let policy = RetryPolicy.exponential(
       attempts: 2,
       base: .seconds(10),

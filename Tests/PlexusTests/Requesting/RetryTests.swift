@@ -6,7 +6,7 @@ import Testing
 @Suite(.fewAtOnce) struct `A fetch that takes too long or fails` {
   let clock = ManualClock()
 
-  @Test(arguments: CacheKind.allCases)
+  @Test(.guarantee(.fetchTimeoutIsAFailure), arguments: CacheKind.allCases)
   func `R12: fails at its timeout, whether it heeds cancellation or not`(
     kind: CacheKind
   ) async throws {
@@ -58,7 +58,7 @@ import Testing
     #expect(gate.waiterCount == 0)
   }
 
-  @Test(arguments: CacheKind.allCases)
+  @Test(.guarantee(.fetchTimeoutIsAFailure), arguments: CacheKind.allCases)
   func `R12: leaves no sleeper behind when it is in time`(kind: CacheKind) async throws {
     var policy = CachePolicy()
     policy.fetchTimeout = .seconds(5)
@@ -91,7 +91,7 @@ import Testing
     #expect(try await caller.value.value == 1)
   }
 
-  @Test(arguments: CacheKind.allCases)
+  @Test(.guarantee(.retryDelaysDouble), arguments: CacheKind.allCases)
   func `is retried after waits that double up to the cap, and receives its attempt number`(
     kind: CacheKind
   ) async throws {

@@ -4,7 +4,7 @@ import Testing
 @testable import Plexus
 
 @Suite(.fewAtOnce) struct `The choice of evicted values` {
-  @Test(arguments: [0, 1, 2, 3, 10, 100], [false, true])
+  @Test(.guarantee(.frequentValuesOutliveOthers), arguments: [0, 1, 2, 3, 10, 100], [false, true])
   func `is that of a naive model with arrays, after any history`(limit: Int, costsVary: Bool) {
     for seed in UInt64(0)..<3 {
       var run = Run(limit: limit, costsVary: costsVary, seed: seed << 32 | UInt64(limit))

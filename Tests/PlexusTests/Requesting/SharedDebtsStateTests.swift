@@ -5,7 +5,8 @@ import Testing
 
 @Suite(.fewAtOnce)
 struct `Reports that a cache owes to a shared tier` {
-  @Test func `a refresh of a key during the report of an earlier one is reported as well`() {
+  @Test(.guarantee(.clearsWaitForReplicas))
+  func `a refresh of a key during the report of an earlier one is reported as well`() {
     var debts = SharedDebtsState()
     debts.outdates.owe(["k", "other"])
     let paid = debts.outdates.owed
@@ -17,7 +18,8 @@ struct `Reports that a cache owes to a shared tier` {
     #expect(!debts.outdates.owes(["k"]))
   }
 
-  @Test func `a removal by a tag during the report of an earlier one is reported as well`() {
+  @Test(.guarantee(.clearsWaitForReplicas))
+  func `a removal by a tag during the report of an earlier one is reported as well`() {
     var debts = SharedDebtsState()
     debts.tagRemovals.owe(["tag", "other"])
     let paid = debts.tagRemovals.owed
@@ -28,7 +30,8 @@ struct `Reports that a cache owes to a shared tier` {
     #expect(debts.tagRemovals.owed.isEmpty)
   }
 
-  @Test func `a value that was not stored is newer than the entries from before its fetch`() {
+  @Test(.guarantee(.returnedValuesOutdateOlderEntries))
+  func `a value that was not stored is newer than the entries from before its fetch`() {
     var debts = SharedDebtsState()
     debts.goAhead("k", at: 20, of: 10)
     #expect(debts.isBehind("k", storedAt: 9))

@@ -9,14 +9,15 @@ struct `The watch of a key in a shared tier` {
   private let clock = ManualClock()
   private let watch = SharedWatch("k", of: Flight(), generation: 0)
 
-  @Test func `a change between a look and the wait for it ends the wait`() async {
+  @Test(.guarantee(.announcementsWakeNodes))
+  func `a change between a look and the wait for it ends the wait`() async {
     watch.begin()
     watch.note()
     await watch.wait(atMost: .seconds(60), on: clock)
     #expect(watch.hasChanged)
   }
 
-  @Test func `a change ends a wait in progress`() async {
+  @Test(.guarantee(.announcementsWakeNodes)) func `a change ends a wait in progress`() async {
     watch.begin()
     async let end: Void = watch.wait(atMost: .seconds(60), on: clock)
     await clock.sleepers(1)
@@ -35,7 +36,9 @@ struct `The watch of a key in a shared tier` {
     #expect(!watch.isSettled && !watch.hasChanged)
   }
 
-  @Test func `a wait ends with its time, and with its task`() async {
+  @Test(.guarantee(.announcementsWakeNodes)) func `a wait ends with its time, and with its task`()
+    async
+  {
     watch.begin()
     async let end: Void = watch.wait(atMost: .seconds(60), on: clock)
     await clock.sleepers(1)

@@ -29,7 +29,7 @@ import Testing
     return cache
   }
 
-  @Test(arguments: CacheKind.allCases)
+  @Test(.guarantee(.softTimeoutReturnsTheStaleValue), arguments: CacheKind.allCases)
   func `answers with the stale value, and the fetch continues`(kind: CacheKind) async throws {
     let cache = try await staleCache(kind)
     let caller = begin { try await cache.response() }
@@ -57,7 +57,7 @@ import Testing
     #expect(try await caller.value == 2)
   }
 
-  @Test(arguments: CacheKind.allCases)
+  @Test(.guarantee(.softTimeoutReturnsTheStaleValue), arguments: CacheKind.allCases)
   func `of one caller lets the fetch continue, though all others leave`(
     kind: CacheKind
   ) async throws {
@@ -89,7 +89,7 @@ import Testing
     #expect(try await caller.value == 1)
   }
 
-  @Test(arguments: CacheKind.allCases)
+  @Test(.guarantee(.softTimeoutReturnsTheStaleValue), arguments: CacheKind.allCases)
   func `is none for a request that insists on a newer value`(kind: CacheKind) async throws {
     let cache = try await staleCache(kind)
     let caller = begin { try await cache.refresh().request() }
@@ -99,7 +99,8 @@ import Testing
     #expect(try await caller.value == 2)
   }
 
-  @Test func `does not answer with a value that requires revalidation`() async throws {
+  @Test(.guarantee(.softTimeoutReturnsTheStaleValue))
+  func `does not answer with a value that requires revalidation`() async throws {
     let origin = Tally()
     let cache = CacheKind.map.makeInformed(Int.self, policy: policy(), clock: clock) { [gate] _ in
       let number = origin.increment()
@@ -185,7 +186,7 @@ import Testing
     return cache
   }
 
-  @Test(arguments: CacheKind.allCases, [true, false])
+  @Test(.guarantee(.directivesLimitSoftTimeouts), arguments: CacheKind.allCases, [true, false])
   func `hold for what a soft timeout returns`(kind: CacheKind, isTogether: Bool) async throws {
     let cache = try await cache(
       kind,
@@ -234,7 +235,8 @@ import Testing
     #expect(try await caller.value == 2)
   }
 
-  @Test func `hold for a stored copy that a soft timeout returns`() async throws {
+  @Test(.guarantee(.directivesLimitSoftTimeouts))
+  func `hold for a stored copy that a soft timeout returns`() async throws {
     let cacher = SimpleCacher()
     let directives = CacheDirectives(
       timeToLive: .seconds(10),

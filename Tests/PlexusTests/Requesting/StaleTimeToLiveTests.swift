@@ -32,7 +32,8 @@ import Testing
     try await map.clear(where: { Self.others.contains($0) })
   }
 
-  @Test func `is removed when new keys get values, and not before`() async throws {
+  @Test(.guarantee(.longStaleValuesAreRemoved))
+  func `is removed when new keys get values, and not before`() async throws {
     let map = map()
     for key in 0..<500 { map.store(key, for: key) }
     clock.advance(by: .milliseconds(69_999))
@@ -48,7 +49,7 @@ import Testing
     #expect(try await map.request(7) == 7)
   }
 
-  @Test(arguments: [true, false])
+  @Test(.guarantee(.longStaleValuesAreRemoved), arguments: [true, false])
   func `leaves a map that keeps growing within bounds`(isFetched: Bool) async throws {
     let map = map(CachePolicy(timeToLive: .seconds(1), staleTimeToLive: .seconds(1)))
     var most = 0
@@ -62,7 +63,9 @@ import Testing
     #expect(most <= 2_800)
   }
 
-  @Test func `stays in a map without the limit`() async throws {
+  @Test(.guarantee(.longStaleValuesAreRemoved)) func `stays in a map without the limit`()
+    async throws
+  {
     let map = map(CachePolicy(timeToLive: .seconds(10)))
     for key in 0..<500 { map.store(key, for: key) }
     clock.advance(by: .seconds(100_000_000))
@@ -70,7 +73,7 @@ import Testing
     #expect(map.count == 500)
   }
 
-  @Test(arguments: [true, false])
+  @Test(.guarantee(.longStaleValuesAreRemoved), arguments: [true, false])
   func `is removed under a capacity, without disturbing what is evicted`(
     isByCost: Bool
   ) async throws {
@@ -90,7 +93,7 @@ import Testing
     #expect(map.keys.allSatisfy { map.cachedValue($0) == $0 })
   }
 
-  @Test func `has lost its tags with it`() async throws {
+  @Test(.guarantee(.longStaleValuesAreRemoved)) func `has lost its tags with it`() async throws {
     let map = MultiplexerMap<Int, Int>(
       policy: policy,
       tagging: { [CacheTag("digit:\($0 % 10)")] },
@@ -107,7 +110,7 @@ import Testing
     #expect(!map.keys.contains { $0 % 10 == 3 })
   }
 
-  @Test func `is reported as expired`() async throws {
+  @Test(.guarantee(.longStaleValuesAreRemoved)) func `is reported as expired`() async throws {
     let map = map()
     map.store(1, for: 1)
     clock.advance(by: .seconds(70))
@@ -121,7 +124,8 @@ import Testing
     #expect(CacheEvent.removed(key: "1", cause: .expired).description == "1 was too old")
   }
 
-  @Test func `is read from the cacher when the origin cannot be reached`() async throws {
+  @Test(.guarantee(.longStaleValuesAreRemoved))
+  func `is read from the cacher when the origin cannot be reached`() async throws {
     let map = map(cacher: SimpleCacher()) { key in
       if key == 1 { throw Offline() }
       return key
@@ -136,7 +140,7 @@ import Testing
     #expect(response.source == .cacher)
   }
 
-  @Test func `is released under no lock`() async throws {
+  @Test(.guarantee(.longStaleValuesAreRemoved)) func `is released under no lock`() async throws {
     final class Caller: Sendable {
       let call: @Sendable () -> Void
       init(_ call: @escaping @Sendable () -> Void) { self.call = call }
@@ -197,7 +201,10 @@ import Testing
     return map.cachedValue(0) != nil
   }
 
-  @Test(arguments: ["error", "renewal", "policy", "lifetime"])
+  @Test(
+    .guarantee(.directivesKeepStaleValues),
+    arguments: ["error", "renewal", "policy", "lifetime"]
+  )
   func `for the times of its directives`(directive: String) async throws {
     var directives = CacheDirectives()
     var policy = policy
@@ -217,7 +224,9 @@ import Testing
     #expect(!keeps(map, 2))
   }
 
-  @Test func `for no longer if it requires revalidation`() async throws {
+  @Test(.guarantee(.directivesKeepStaleValues)) func `for no longer if it requires revalidation`()
+    async throws
+  {
     let directives = CacheDirectives(
       staleWhileRevalidate: .seconds(900),
       staleIfError: .seconds(900),
@@ -233,7 +242,9 @@ import Testing
     #expect(!keeps(map, 2))
   }
 
-  @Test func `while it is idle for not so long`() async throws {
+  @Test(.guarantee(.directivesKeepStaleValues)) func `while it is idle for not so long`()
+    async throws
+  {
     let policy = CachePolicy(
       timeToLive: .seconds(1_000),
       timeToIdle: .seconds(10),
@@ -249,7 +260,7 @@ import Testing
     #expect(!keeps(map, 2))
   }
 
-  @Test(arguments: ["stream", "handler", "live"])
+  @Test(.guarantee(.directivesKeepStaleValues), arguments: ["stream", "handler", "live"])
   func `while its key has a subscriber`(kind: String) async throws {
     let map = map()
     map.store(0, for: 0)
@@ -266,7 +277,8 @@ import Testing
     #expect(!keeps(map, 2))
   }
 
-  @Test func `while a fetch is running, and is the answer if it fails`() async throws {
+  @Test(.guarantee(.directivesKeepStaleValues))
+  func `while a fetch is running, and is the answer if it fails`() async throws {
     let gate = Gate()
     let map = map { key in
       try await gate.wait()
@@ -282,7 +294,9 @@ import Testing
     #expect(!keeps(map, 2))
   }
 
-  @Test func `while its failure is remembered`() async throws {
+  @Test(.guarantee(.directivesKeepStaleValues)) func `while its failure is remembered`()
+    async throws
+  {
     var policy = policy
     policy.failureTimeToLive = .seconds(5)
     let map = map(policy) { _ in throw Broken() }
@@ -294,7 +308,9 @@ import Testing
     #expect(!keeps(map, 2))
   }
 
-  @Test func `until its unwritten change was written`() async throws {
+  @Test(.guarantee(.directivesKeepStaleValues)) func `until its unwritten change was written`()
+    async throws
+  {
     let map = map(cacher: SimpleCacher())
     map.store(0, for: 0)
     clock.advance(by: .seconds(70))
@@ -303,7 +319,9 @@ import Testing
     #expect(!keeps(map, 2))
   }
 
-  @Test func `while an optimistic update is not committed`() async throws {
+  @Test(.guarantee(.directivesKeepStaleValues)) func `while an optimistic update is not committed`()
+    async throws
+  {
     let map = map()
     let gate = Gate()
     map.store(0, for: 0)
@@ -318,7 +336,7 @@ import Testing
     #expect(!keeps(map, 2))
   }
 
-  @Test func `if it is the only one`() async throws {
+  @Test(.guarantee(.directivesKeepStaleValues)) func `if it is the only one`() async throws {
     let cache = Multiplexer<Int>(policy: policy, clock: clock) { throw Offline() }
     cache.store(1)
     clock.advance(by: .seconds(100_000))

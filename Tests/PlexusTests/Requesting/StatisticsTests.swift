@@ -15,7 +15,7 @@ import Testing
     return try? await task.value
   }
 
-  @Test(arguments: CacheKind.allCases)
+  @Test(.guarantee(.cancelledRequestsCountOnce), arguments: CacheKind.allCases)
   func `count a request in a cancelled task once`(kind: CacheKind) async throws {
     let gate = Gate()
     let cache = kind.make(policy: CachePolicy(timeToLive: .seconds(60)), clock: clock) {
@@ -68,7 +68,7 @@ import Testing
     #expect(statistics.hits + statistics.misses + statistics.joins == 201)
   }
 
-  @Test(arguments: CacheKind.allCases)
+  @Test(.guarantee(.abandonedCountsOverdueCalls), arguments: CacheKind.allCases)
   func `show fetches that are still running after their time limit`(
     kind: CacheKind
   ) async throws {

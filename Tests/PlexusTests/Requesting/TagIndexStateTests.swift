@@ -45,7 +45,8 @@ import Testing
     #expect(marks.judge(["b"], storedAt: 20) == .cleared)
   }
 
-  @Test func `that are too many are combined, and restore nothing`() {
+  @Test(.guarantee(.tagsClearTogether)) func `that are too many are combined, and restore nothing`()
+  {
     var marks = OwnMarksState()
     for number in 0...OwnMarksState.limit { marks.clear(CacheTag("\(number)"), at: number) }
     #expect(marks.judge(["0"], storedAt: 0) == .cleared)

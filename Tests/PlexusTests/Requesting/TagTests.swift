@@ -24,7 +24,8 @@ import Testing
     )
   }
 
-  @Test func `clear the values that have one of them, and no others`() async throws {
+  @Test(.guarantee(.tagsClearTogether))
+  func `clear the values that have one of them, and no others`() async throws {
     let map = map()
     map.store([1: 1, 2: 2, 11: 11, 12: 12, 3: 3])
     try await map.clear(tags: ["digit:1", "digit:3", "digit:9"])
@@ -34,7 +35,9 @@ import Testing
     try await map.clear(tags: [])
   }
 
-  @Test func `cut fetches off, whose callers get the result`() async throws {
+  @Test(.guarantee(.tagsClearTogether)) func `cut fetches off, whose callers get the result`()
+    async throws
+  {
     let gate = Gate()
     let map = map { key in
       try await gate.wait()
@@ -85,7 +88,8 @@ import Testing
     #expect(cacher.values == ["2": 2])
   }
 
-  @Test func `keep stored copies from being used, which are removed when they are read`()
+  @Test(.guarantee(.tagsClearTogether))
+  func `keep stored copies from being used, which are removed when they are read`()
     async throws
   {
     let cacher = SimpleCacher()
@@ -102,7 +106,8 @@ import Testing
     #expect(try await map.request(1) == 10)
   }
 
-  @Test func `outdate stored copies, which are used after a failed fetch`() async throws {
+  @Test(.guarantee(.tagsClearTogether))
+  func `outdate stored copies, which are used after a failed fetch`() async throws {
     let map = map(
       policy: CachePolicy(cacherRead: .beforeFetch),
       cacher: SimpleCacher([1: 1, 2: 2, 11: 11])
@@ -142,8 +147,8 @@ import Testing
     #expect(map.count == 0)
   }
 
-  @Test func `are cleared in all members of a repository before anything is removed`() async throws
-  {
+  @Test(.guarantee(.tagsClearTogether))
+  func `are cleared in all members of a repository before anything is removed`() async throws {
     let repository = MuxRepository()
     let first = map(cacher: SimpleCacher()).register(in: repository)
     let second = map().register(in: repository)
@@ -174,7 +179,9 @@ import Testing
     #expect(error?.failures.map(\.id) == ["orders"])
   }
 
-  @Test func `take time in proportion to what is cleared`() async throws {
+  @Test(.guarantee(.tagsClearTogether)) func `take time in proportion to what is cleared`()
+    async throws
+  {
     let comparisons = Atomic(0)
     let counter = Counter { comparisons.add(1, ordering: .relaxed) }
     let map = MultiplexerMap<CountingKey, Int>(

@@ -8,7 +8,11 @@ import Testing
 
   let clock = ManualClock()
 
-  @Test(arguments: CacheKind.allCases, [(true, "caller"), (false, "none")])
+  @Test(
+    .guarantee(.fetchesHaveTaskLocalsByPolicy),
+    arguments: CacheKind.allCases,
+    [(true, "caller"), (false, "none")]
+  )
   func `are those of the caller that it starts for, if the policy says so`(
     kind: CacheKind,
     expected: (inherits: Bool, trace: String)
@@ -35,7 +39,7 @@ import Testing
     #expect(trace == "caller")
   }
 
-  @Test(arguments: CacheKind.allCases)
+  @Test(.guarantee(.fetchesHaveTaskLocalsByPolicy), arguments: CacheKind.allCases)
   func `are none for a fetch without a caller`(kind: CacheKind) async throws {
     let policy = CachePolicy(
       timeToLive: .seconds(60),
@@ -54,7 +58,7 @@ import Testing
     #expect(await states.first(7).last?.name == "loaded none")
   }
 
-  @Test(arguments: CacheKind.allCases)
+  @Test(.guarantee(.fetchesHaveTaskLocalsByPolicy), arguments: CacheKind.allCases)
   func `are none for a fetch behind a refresh`(kind: CacheKind) async throws {
     let gate = Gate()
     let cache = kind.make(policy: CachePolicy(inheritsTaskLocals: true), clock: clock) {

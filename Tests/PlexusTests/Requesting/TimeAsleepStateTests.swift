@@ -7,7 +7,8 @@ import Testing
   private let second: Nanoseconds = 1_000_000_000
   private let tick: Nanoseconds = 4_000_000
 
-  @Test func `R14: is added to the coarse clock, which stood still meanwhile`() {
+  @Test(.guarantee(.timeToLiveContinuesDuringSleep))
+  func `R14: is added to the coarse clock, which stood still meanwhile`() {
     let time = TimeSource.Asleep()
     #expect(time.value(at: 0) { 0 } == 0)
     #expect(time.value(at: tick) { tick + 100 * second } == 100 * second)
@@ -15,7 +16,8 @@ import Testing
     #expect(time.value(at: 3 * tick) { 3 * tick + 250 * second } == 250 * second)
   }
 
-  @Test func `R14: is not what the coarse clock lags behind`() {
+  @Test(.guarantee(.timeToLiveContinuesDuringSleep))
+  func `R14: is not what the coarse clock lags behind`() {
     let time = TimeSource.Asleep()
     for number in 0..<100 {
       let now = tick * Nanoseconds(number)
@@ -37,7 +39,7 @@ import Testing
     #expect(looks == 3)
   }
 
-  @Test(arguments: [1, 199])
+  @Test(.guarantee(.timeToLiveContinuesDuringSleep), arguments: [1, 199])
   func `R14: a short time to live is measured exactly`(milliseconds: Int) async throws {
     let policy = CachePolicy(timeToLive: .milliseconds(milliseconds))
     let cache = KeyedCache<Int, Int>(

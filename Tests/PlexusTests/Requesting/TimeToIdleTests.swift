@@ -7,7 +7,7 @@ import Testing
   let clock = ManualClock()
   let policy = CachePolicy(timeToLive: .seconds(1_000), timeToIdle: .seconds(60))
 
-  @Test(arguments: CacheKind.allCases, [(59, 1), (60, 2)])
+  @Test(.guarantee(.idleValuesAreStale), arguments: CacheKind.allCases, [(59, 1), (60, 2)])
   func `ends when a value was not requested for so long`(
     kind: CacheKind,
     expected: (seconds: Int, fetches: Int)
@@ -21,7 +21,11 @@ import Testing
     #expect(try await cache.request() == expected.fetches)
   }
 
-  @Test(arguments: CacheKind.allCases, ["response", "store", "update", "several"])
+  @Test(
+    .guarantee(.idleValuesAreStale),
+    arguments: CacheKind.allCases,
+    ["response", "store", "update", "several"]
+  )
   func `begins again with every use`(kind: CacheKind, use: String) async throws {
     let origin = Tally()
     let cache = kind.make(policy: policy, clock: clock) { origin.increment() }
@@ -39,7 +43,7 @@ import Testing
     #expect(try await cache.request() == 2)
   }
 
-  @Test(arguments: CacheKind.allCases)
+  @Test(.guarantee(.idleValuesAreStale), arguments: CacheKind.allCases)
   func `continues during reads, subscriptions and prefetches`(kind: CacheKind) async throws {
     let origin = Tally()
     let cache = kind.make(policy: policy, clock: clock) { origin.increment() }
@@ -54,7 +58,7 @@ import Testing
     #expect(try await cache.request() == 2)
   }
 
-  @Test(arguments: CacheKind.allCases)
+  @Test(.guarantee(.idleValuesAreStale), arguments: CacheKind.allCases)
   func `leaves a stale value, which the next request does not make fresh`(
     kind: CacheKind
   ) async throws {
@@ -70,7 +74,7 @@ import Testing
     #expect(cache.cachedValue == 1)
   }
 
-  @Test(arguments: CacheKind.allCases)
+  @Test(.guarantee(.idleValuesAreStale), arguments: CacheKind.allCases)
   func `leaves a stale value, which an update does not make fresh`(kind: CacheKind) async throws {
     let origin = Tally()
     let cache = kind.make(policy: policy, clock: clock) { origin.increment() }
@@ -96,7 +100,7 @@ import Testing
     #expect(try await cache.request() == 3)
   }
 
-  @Test(arguments: 0..<20)
+  @Test(.guarantee(.idleValuesAreStale), arguments: 0..<20)
   func `is kept for each key, whatever is added and removed`(seed: UInt64) async throws {
     var random = SeededRandom(seed: seed)
     let map = MultiplexerMap<Int, Int>(policy: policy, clock: clock) { $0 }

@@ -13,7 +13,7 @@ import Testing
     }
   }
 
-  @Test(arguments: CacheKind.allCases, [true, false])
+  @Test(.guarantee(.unobservedFetchesDoNotBegin), arguments: CacheKind.allCases, [true, false])
   func `follows one whose callers have left with the callers that wait for a refresh`(
     kind: CacheKind,
     inOrder: Bool
@@ -38,7 +38,7 @@ import Testing
     #expect(cache.statistics.failures == 0)
   }
 
-  @Test(arguments: CacheKind.allCases)
+  @Test(.guarantee(.interruptedRefreshesFetchAgain), arguments: CacheKind.allCases)
   func `follows a refresh without callers when an update cuts off the fetch before`(
     kind: CacheKind
   ) async throws {
@@ -55,7 +55,7 @@ import Testing
     #expect(cache.statistics.fetches == 2)
   }
 
-  @Test(arguments: CacheKind.allCases)
+  @Test(.guarantee(.unobservedFetchesDoNotBegin), arguments: CacheKind.allCases)
   func `follows a refresh whose callers have left when the fetch before ends`(
     kind: CacheKind
   ) async throws {
@@ -94,7 +94,7 @@ import Testing
     #expect(cache.statistics.fetches == 2)
   }
 
-  @Test(arguments: CacheKind.allCases)
+  @Test(.guarantee(.lastSubscriptionEndsItsFetch), arguments: CacheKind.allCases)
   func `outlasts the last live subscription, also after a refresh`(kind: CacheKind) async throws {
     let cache = LiveCache(kind, origin, CachePolicy(whenUnobserved: .cancel))
     var states: Subscription? = cache.subscription(
@@ -131,7 +131,8 @@ import Testing
     await states.loaded(2)
   }
 
-  @Test func `asks for keys whose callers left before another attempt`() async throws {
+  @Test(.guarantee(.retriesFetchOnlyNeededKeys))
+  func `asks for keys whose callers left before another attempt`() async throws {
     let bulk = BulkOrigin(isOpen: true)
     let calls = Tally()
     var policy = CachePolicy(whenUnobserved: .cancel)

@@ -8,7 +8,7 @@ import Testing
 
   private var policy: CachePolicy { CachePolicy(timeToLive: .seconds(60)) }
 
-  @Test(arguments: CacheKind.allCases)
+  @Test(.guarantee(.updateWinsOverFetches), arguments: CacheKind.allCases)
   func `changes the value, which keeps its age and its deadline`(kind: CacheKind) async throws {
     let origin = Tally()
     let cache = kind.make(policy: policy, clock: clock) { origin.increment() }
@@ -40,7 +40,8 @@ import Testing
     #expect(cache.cachedValue == 1)
   }
 
-  @Test func `is no answer to callers that wait because the value must not be used`()
+  @Test(.guarantee(.updatesKeepTheAge))
+  func `is no answer to callers that wait because the value must not be used`()
     async throws
   {
     let (gate, origin) = (Gate(), Tally())
@@ -59,7 +60,7 @@ import Testing
     #expect(try await caller.value.value == 2)
   }
 
-  @Test(arguments: CacheKind.allCases)
+  @Test(.guarantee(.updateWinsOverFetches), arguments: CacheKind.allCases)
   func `wins over a fetch in flight, whose callers get it`(kind: CacheKind) async throws {
     let gate = Gate()
     let origin = ScriptedFetcher<Int>([.success(1), .success(2), .success(3)], gate: gate)
@@ -78,7 +79,7 @@ import Testing
     #expect(try await cache.request() == 2)
   }
 
-  @Test(arguments: CacheKind.allCases)
+  @Test(.guarantee(.updateWinsOverFetches), arguments: CacheKind.allCases)
   func `leaves a refresh to be served`(kind: CacheKind) async throws {
     let origin = Tally()
     let cache = kind.make(policy: policy, clock: clock) { origin.increment() }
@@ -88,7 +89,11 @@ import Testing
     #expect(try await cache.request() == 2)
   }
 
-  @Test(arguments: CacheKind.allCases)
+  @Test(
+    .guarantee(.updateWinsOverFetches),
+    .guarantee(.refreshesReturnFetchedValues),
+    arguments: CacheKind.allCases
+  )
   func `leaves a refresh to be served whose fetch it has cut off`(kind: CacheKind) async throws {
     let gate = Gate()
     let origin = ScriptedFetcher<Int>([.success(1), .success(2)], gate: gate)
@@ -104,7 +109,7 @@ import Testing
     #expect(try await cache.request() == 2)
   }
 
-  @Test(arguments: CacheKind.allCases, [true, false])
+  @Test(.guarantee(.refreshesReturnFetchedValues), arguments: CacheKind.allCases, [true, false])
   func `of any kind does not answer a request of a refresh, which gets the next fetch`(
     kind: CacheKind,
     isOptimistic: Bool
@@ -154,7 +159,8 @@ import Testing
     #expect(await states.first(2).map(\.name) == ["loaded 1", "loaded 2"])
   }
 
-  @Test func `runs again if the value was replaced meanwhile, and not for other keys`() {
+  @Test(.guarantee(.updateWinsOverFetches))
+  func `runs again if the value was replaced meanwhile, and not for other keys`() {
     let map = MultiplexerMap<Int, Int>(policy: policy, clock: clock) { $0 }
     map.store([1: 1, 2: 2])
     let calls = Tally()
@@ -194,7 +200,7 @@ import Testing
     #expect(map.cachedValue(1) == ["inner", "outer"])
   }
 
-  @Test func `of many threads loses no change`() async {
+  @Test(.guarantee(.updateWinsOverFetches)) func `of many threads loses no change`() async {
     let map = MultiplexerMap<Int, Int>(policy: policy, clock: clock) { $0 }
     map.store(0, for: 1)
     await withTaskGroup(of: Void.self) { group in

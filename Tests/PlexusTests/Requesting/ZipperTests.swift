@@ -19,13 +19,14 @@ import Testing
     #expect(number == 3.5)
   }
 
-  @Test func `returns all results, failures too`() async throws {
+  @Test(.guarantee(.zippersStartAllAtOnce)) func `returns all results, failures too`() async throws
+  {
     let (name, user) = await Zipper(profile, users[-1]).results()
     #expect(try name.get() == "Ada")
     #expect(throws: Broken(reason: "-1")) { try user.get() }
   }
 
-  @Test func `grows by one request at a time`() async throws {
+  @Test(.guarantee(.zippersStartAllAtOnce)) func `grows by one request at a time`() async throws {
     let two = Zipper(profile).add(users[7])
     let three = two.add(Request { true })
     let (name, user, flag) = try await three.values()
@@ -54,7 +55,7 @@ import Testing
     #expect(stale.refresh().requestImmediately() == nil)
   }
 
-  @Test func `makes all requests at once`() async throws {
+  @Test(.guarantee(.zippersStartAllAtOnce)) func `makes all requests at once`() async throws {
     let gate = Gate()
     let slow = MultiplexerMap<Int, Int> { key in
       try await gate.wait()
@@ -68,7 +69,9 @@ import Testing
     #expect(try await listed.value == [4, 5])
   }
 
-  @Test func `fails with the first error and cancels the rest`() async throws {
+  @Test(.guarantee(.zippersStartAllAtOnce)) func `fails with the first error and cancels the rest`()
+    async throws
+  {
     let gate = Gate()
     let slow = Request {
       try await gate.wait()
@@ -106,7 +109,9 @@ import Testing
     }
   }
 
-  @Test func `of a list keeps its order, failures too`() async throws {
+  @Test(.guarantee(.zippersStartAllAtOnce)) func `of a list keeps its order, failures too`()
+    async throws
+  {
     let results = await [1, -2, 3].map { users[$0] }.results()
     #expect(try results[0].get() == 10)
     #expect(throws: Broken(reason: "-2")) { try results[1].get() }

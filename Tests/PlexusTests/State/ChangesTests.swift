@@ -6,8 +6,8 @@ import Testing
 @Suite(.fewAtOnce) struct `Changes of a store` {
   func makeShelf() -> Store<Shelf, ShelfAction> { Store(Shelf(), reducer: arrange) }
 
-  @Test func `are the present value first, then real changes with the exact previous value`() async
-  {
+  @Test(.guarantee(.changesAreReal))
+  func `are the present value first, then real changes with the exact previous value`() async {
     let store = makeShelf()
     store.dispatch(.add(5))
     let byPath = store.changes(of: \.count)
@@ -71,7 +71,8 @@ import Testing
     }
   }
 
-  @Test func `take one evaluation at subscription and one an action`() {
+  @Test(.guarantee(.selectorsRunOncePerAction))
+  func `take one evaluation at subscription and one an action`() {
     let store = Store<Counted, Int>(Counted()) { $0.number += $1 }
     let looks = store.state.looks
     let changes = store.changes(of: { $0.half })
@@ -87,7 +88,8 @@ import Testing
     withExtendedLifetime((changes, second)) {}
   }
 
-  @Test func `of one key path share one evaluation`() async {
+  @Test(.guarantee(.selectorsRunOncePerAction)) func `of one key path share one evaluation`() async
+  {
     let store = Store<Counted, Int>(Counted()) { $0.number += $1 }
     let looks = store.state.looks
     var streams = (0..<10).map { _ in store.subscription(toChangesOf: \.half) }
@@ -250,7 +252,8 @@ import Testing
     #expect(await streams[2].first(2).map(\.new) == [0, 1])
   }
 
-  @Test func `skipped under a bounded policy keep the exact previous value of the store`() async {
+  @Test(.guarantee(.changesAreReal))
+  func `skipped under a bounded policy keep the exact previous value of the store`() async {
     let store = makeShelf()
     let changes = store.changes(of: \.count, bufferingPolicy: .bufferingNewest(1))
     for _ in 0..<5 { store.dispatch(.add(1)) }

@@ -4,7 +4,8 @@ import Testing
 @testable import Plexus
 
 @Suite(.fewAtOnce) struct `The core of a state consumer` {
-  @Test func `ignores what comes late from what was followed before`() async {
+  @Test(.guarantee(.lateResultsHaveNoEffect))
+  func `ignores what comes late from what was followed before`() async {
     let core = ConsumerCore<Int>(nil)
     let told = Log<Int>()
     let looks = Log<Int>()

@@ -24,7 +24,9 @@ import Testing
     }
   }
 
-  @Test func `are waited for by dispatchAndWait`() async {
+  @Test(.guarantee(.dispatchAndWaitIncludesEffects)) func `are waited for by dispatchAndWait`()
+    async
+  {
     let gate = Gate()
     let log = Log<String>()
     let store = makeStore { context in
@@ -57,7 +59,8 @@ import Testing
     #expect(await changes.first(2).map(\.new) == [[], [1]])
   }
 
-  @Test func `that an effect's actions start are waited for, too`() async {
+  @Test(.guarantee(.dispatchAndWaitIncludesEffects))
+  func `that an effect's actions start are waited for, too`() async {
     let first = Gate()
     let second = Gate()
     let middleware = Middleware<[Int], Order> { action, context, next in
@@ -172,7 +175,8 @@ import Testing
     #expect(store.state == [1, 2])
   }
 
-  @Test func `are cancelled when the store is released`() async {
+  @Test(.guarantee(.storesEndTheirStreams)) func `are cancelled when the store is released`() async
+  {
     let begun = Gate()
     let ended = Log<Bool>()
     var store: Store<[Int], Order>? = makeStore { context in
@@ -334,7 +338,8 @@ import Testing
     func hash(into hasher: inout Hasher) {}
   }
 
-  @Test func `with an id can be cancelled while they are being started`() async {
+  @Test(.guarantee(.effectIDsCancelEarlierEffects))
+  func `with an id can be cancelled while they are being started`() async {
     let contexts = Guarded<[Middleware<Int, Int>.Context]>([])
     let log = Log<Bool>()
     let gate = Gate()
@@ -362,7 +367,8 @@ import Testing
     withExtendedLifetime(store) {}
   }
 
-  @Test func `with an id cancel those before them with the same id, and no others`() async {
+  @Test(.guarantee(.effectIDsCancelEarlierEffects))
+  func `with an id cancel those before them with the same id, and no others`() async {
     let (gate, log) = (Gate(), Log<String>())
     let store = makeStore(gate, log)
     let other = makeStore(gate, log)
@@ -378,7 +384,8 @@ import Testing
     #expect(other.state == [3])
   }
 
-  @Test func `with an id run beside each other if they are not to cancel`() async {
+  @Test(.guarantee(.effectIDsCancelEarlierEffects))
+  func `with an id run beside each other if they are not to cancel`() async {
     let (gate, log) = (Gate(), Log<String>())
     let store = makeStore(gate, log)
     for number in 1...3 { store.dispatch(.run("search", number, cancels: false)) }
@@ -387,7 +394,8 @@ import Testing
     #expect(store.state.sorted() == [1, 2, 3])
   }
 
-  @Test func `with an id are cancelled all together by it`() async {
+  @Test(.guarantee(.effectIDsCancelEarlierEffects))
+  func `with an id are cancelled all together by it`() async {
     let (gate, log) = (Gate(), Log<String>())
     let store = makeStore(gate, log)
     for number in 1...3 { store.dispatch(.run("search", number, cancels: false)) }
@@ -414,7 +422,8 @@ import Testing
     await sender.value
   }
 
-  @Test func `with ids of different types do not cancel each other`() async {
+  @Test(.guarantee(.effectIDsCancelEarlierEffects))
+  func `with ids of different types do not cancel each other`() async {
     let (gate, log) = (Gate(), Log<Int>())
     let middleware = Middleware<Int, Int> { action, context, next in
       next(action)
@@ -432,7 +441,8 @@ import Testing
     #expect(await log.first(3).sorted() == [1, 2, 3])
   }
 
-  @Test func `with an id are waited for by dispatchAndWait, and end with the store`() async {
+  @Test(.guarantee(.effectIDsCancelEarlierEffects))
+  func `with an id are waited for by dispatchAndWait, and end with the store`() async {
     let (gate, log) = (Gate(), Log<String>())
     var store: Store<[Int], Command>? = makeStore(gate, log)
     let first = Task { [store] in await store?.dispatchAndWait(.run("a", 1, cancels: true)) }

@@ -15,7 +15,8 @@ import Testing
     }
   }
 
-  @Test func `are compared without a lock, and what they dispatch follows`() async {
+  @Test(.guarantee(.noLockWhileUserCodeRuns))
+  func `are compared without a lock, and what they dispatch follows`() async {
     let later = Later<Store<Number, Int>>()
     let compare: @Sendable (Int, Int) -> Void = { new, _ in
       withoutLocks {

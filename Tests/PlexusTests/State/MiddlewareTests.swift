@@ -10,7 +10,8 @@ import Testing
     Store([], middleware: middleware) { $0.append($1) }
   }
 
-  @Test func `is called in the order of the array, each around the following ones`() {
+  @Test(.guarantee(.middlewareIsCalledInOrder))
+  func `is called in the order of the array, each around the following ones`() {
     let log = Log<String>()
     func named(_ name: String) -> Step {
       Step { action, _, next in
@@ -30,7 +31,7 @@ import Testing
     )
   }
 
-  @Test func `may drop an action`() async {
+  @Test(.guarantee(.middlewareIsCalledInOrder)) func `may drop an action`() async {
     let store = makeStore(Step { action, _, next in if action != 2 { next(action) } })
     let states = store.subscription(bufferingPolicy: .unbounded)
     for action in 1...3 { store.dispatch(action) }
@@ -38,7 +39,8 @@ import Testing
     #expect(await states.first(3) == [[], [1], [1, 3]])
   }
 
-  @Test func `may replace an action, for those behind it only`() {
+  @Test(.guarantee(.middlewareIsCalledInOrder))
+  func `may replace an action, for those behind it only`() {
     let seen = Log<Int>()
     let store = makeStore(
       Step { action, _, next in
@@ -55,7 +57,9 @@ import Testing
     #expect(store.state == [70])
   }
 
-  @Test func `can add actions, each published by itself`() async {
+  @Test(.guarantee(.middlewareIsCalledInOrder)) func `can add actions, each published by itself`()
+    async
+  {
     let store = makeStore(
       Step { action, _, next in
         next(action)
@@ -67,7 +71,7 @@ import Testing
     #expect(await states.first(3) == [[], [1], [1, 2]])
   }
 
-  @Test func `may delay an action`() async {
+  @Test(.guarantee(.middlewareIsCalledInOrder)) func `may delay an action`() async {
     let clock = ManualClock()
     let store = makeStore(
       Step { action, context, next in

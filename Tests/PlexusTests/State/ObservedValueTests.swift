@@ -52,7 +52,8 @@ import Testing
     }
   }
 
-  @Test func `is the new value as soon as the call that changes it has returned`() async throws {
+  @Test(.guarantee(.observedValuesAreCurrent))
+  func `is the new value as soon as the call that changes it has returned`() async throws {
     let store = makeStore()
     let text = ObservedValue(store.select(\.text))
     let all = ObservedValue(store)
@@ -73,7 +74,8 @@ import Testing
     #expect(published.value.value == 8)
   }
 
-  @Test func `invalidates before the call returns that changes it on the main actor`() {
+  @Test(.guarantee(.observersAreNotifiedInTime))
+  func `invalidates before the call returns that changes it on the main actor`() {
     let store = makeStore()
     let screen = Screen(ObservedValue(store.select(\.text)))
     screen.draw()
@@ -88,7 +90,8 @@ import Testing
     #expect(other.draw() == 2)
   }
 
-  @Test func `invalidates on the main actor what is changed elsewhere`() async {
+  @Test(.guarantee(.observersAreNotifiedInTime))
+  func `invalidates on the main actor what is changed elsewhere`() async {
     let store = makeStore()
     let screen = Screen(ObservedValue(store.select(\.text)))
     screen.draw()
@@ -104,7 +107,7 @@ import Testing
     }
   }
 
-  @Test func `does not invalidate for an equal value`() {
+  @Test(.guarantee(.equalPartsInvalidateNothing)) func `does not invalidate for an equal value`() {
     let volume = CurrentValue(1)
     let screen = Screen(ObservedValue(volume))
     screen.draw()
@@ -121,7 +124,8 @@ import Testing
     #expect(other.isInvalid)
   }
 
-  @Test func `does not invalidate for the same state of a publisher`() {
+  @Test(.guarantee(.equalPartsInvalidateNothing))
+  func `does not invalidate for the same state of a publisher`() {
     let publisher = DataPublisher<Int>()
     let screen = Screen(ObservedValue(publisher))
     screen.draw()
@@ -140,7 +144,8 @@ import Testing
     #expect(screen.invalidations.count == 3)
   }
 
-  @Test func `invalidates once for each new state of a cache, and for nothing else`() async throws {
+  @Test(.guarantee(.equalPartsInvalidateNothing))
+  func `invalidates once for each new state of a cache, and for nothing else`() async throws {
     let map = MultiplexerMap<Int, Int> { _ in throw Broken() }
     let cache = Multiplexer<Int> { throw Broken() }
     let screens = [Screen(ObservedValue(cache)), Screen(ObservedValue(map[7]))]
@@ -200,7 +205,8 @@ import Testing
     #expect(words(observed.value) == "loaded(a0 b0)")
   }
 
-  @Test func `notifies of each change, also of one that is made inside a notification`() {
+  @Test(.guarantee(.observersSeeNestedChanges))
+  func `notifies of each change, also of one that is made inside a notification`() {
     let volume = CurrentValue(10)
     let observed = ObservedValue(volume)
     let screen = Screen(observed)
@@ -251,7 +257,7 @@ import Testing
     #expect(screen.draw() == 11)
   }
 
-  @Test(arguments: 0..<200)
+  @Test(.guarantee(.observersSeeNestedChanges), arguments: 0..<200)
   func `shows the value after any sequence of changes, with observers that change it`(seed: Int) {
     var random = SeededRandom(seed: UInt64(seed))
     let value = CurrentValue(0)
@@ -303,7 +309,8 @@ import Testing
     }
   }
 
-  @Test func `of a part is not invalidated by other parts`() {
+  @Test(.guarantee(.equalPartsInvalidateNothing))
+  func `of a part is not invalidated by other parts`() {
     let store = makeStore()
     let text = Screen(ObservedValue(store.select(\.text)))
     let count = Screen(ObservedValue(store.select { $0.count }))
@@ -317,7 +324,8 @@ import Testing
     #expect(all.isInvalid)
   }
 
-  @Test func `redraws only the changed ones of a thousand rows`() {
+  @Test(.guarantee(.equalPartsInvalidateNothing))
+  func `redraws only the changed ones of a thousand rows`() {
     let store = Store<[Int], Int>(Array(repeating: 0, count: 1000)) { rows, index in
       rows[index] += 1
     }
@@ -329,7 +337,8 @@ import Testing
     #expect(screens[7].draw() == 1)
   }
 
-  @Test func `publishes every change of a type that cannot be compared`() {
+  @Test(.guarantee(.equalPartsInvalidateNothing))
+  func `publishes every change of a type that cannot be compared`() {
     struct Opaque: Sendable { var number: Int }
     let value = CurrentValue(Opaque(number: 1))
     let screen = Screen(ObservedValue(value))
@@ -340,7 +349,8 @@ import Testing
     }
   }
 
-  @Test func `notifies an observer that has read another value of the return`() async {
+  @Test(.guarantee(.observersAreNotifiedInTime))
+  func `notifies an observer that has read another value of the return`() async {
     let volume = CurrentValue(1)
     let observed = ObservedValue(volume)
     let (first, second) = (Screen(observed), Screen(observed))
@@ -353,7 +363,8 @@ import Testing
     #expect(second.draw() == 1)
   }
 
-  @Test func `keeps its source, and ends with its owner`() {
+  @Test(.guarantee(.observedValuesKeepTheirState))
+  func `keeps its source, and ends with its owner`() {
     weak var weakStore: Store<Form, FormAction>?
     weak var weakObserved: ObservedValue<String>?
     var observed: ObservedValue<String>?
@@ -372,7 +383,8 @@ import Testing
     #expect(weakStore == nil)
   }
 
-  @Test func `stays what it was last when its source has finished`() {
+  @Test(.guarantee(.observedValuesKeepTheirState))
+  func `stays what it was last when its source has finished`() {
     let volume = CurrentValue(1)
     let observed = ObservedValue(volume)
     volume.value = 2
@@ -381,7 +393,8 @@ import Testing
     #expect(observed.value == 2)
   }
 
-  @Test func `follows a messenger from an initial value on, and does not keep it`() {
+  @Test(.guarantee(.observedValuesKeepTheirState))
+  func `follows a messenger from an initial value on, and does not keep it`() {
     weak var weakMessenger: Messenger<String>?
     var messenger: Messenger<String>? = Messenger()
     weakMessenger = messenger

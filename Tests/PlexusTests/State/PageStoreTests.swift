@@ -29,7 +29,8 @@ import Testing
     #expect(app.state.count == 4)
   }
 
-  @Test func `delivers the states of app and page together, when either changes`() async {
+  @Test(.guarantee(.pagesAndAppsMatch))
+  func `delivers the states of app and page together, when either changes`() async {
     let page = makePage()
     let states = page.subscription(bufferingPolicy: .unbounded)
     let stream = page.subscribe(bufferingPolicy: .unbounded)
@@ -72,7 +73,8 @@ import Testing
     )
   }
 
-  @Test func `does not count as a subscriber of its parent, nor does what follows it`() {
+  @Test(.guarantee(.pagesKeepTheirStore))
+  func `does not count as a subscriber of its parent, nor does what follows it`() {
     let page = makePage()
     let states = page.subscribe()
     let changes = page.changes(of: \.self)
@@ -98,7 +100,9 @@ import Testing
     #expect(seen.map { [$0.app.count, $0.page] } == [[3, 30], [4, 30], [4, 35]])
   }
 
-  @Test func `is freed when released, and ends its streams`() async {
+  @Test(.guarantee(.pagesKeepTheirStore)) func `is freed when released, and ends its streams`()
+    async
+  {
     weak var weakPage: Page?
     var page: Page? = makePage()
     weakPage = page
@@ -162,7 +166,7 @@ import Testing
     withExtendedLifetime(states) {}
   }
 
-  @Test func `keeps its parent`() {
+  @Test(.guarantee(.pagesKeepTheirStore)) func `keeps its parent`() {
     weak var weakParent: Parent?
     var page: Page?
     do {
@@ -215,7 +219,9 @@ import Testing
     #expect(await waiting.value == 131)
   }
 
-  @Test func `never combines states that were not there together`() async {
+  @Test(.guarantee(.pagesAndAppsMatch)) func `never combines states that were not there together`()
+    async
+  {
     // Middleware of the page dispatches to the app first, so the page's state follows the app's.
     let app = app
     let mirroring = Middleware<Int, Int> { action, _, next in

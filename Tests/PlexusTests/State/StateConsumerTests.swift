@@ -6,7 +6,8 @@ import Testing
 @Suite(.fewAtOnce) struct `A state consumer` {
   typealias Consumer = StateConsumer<Shelf>
 
-  @Test func `reports the first state as a change from nothing, then real changes`() async {
+  @Test(.guarantee(.consumersSeeEveryChange))
+  func `reports the first state as a change from nothing, then real changes`() async {
     let consumer = Consumer()
     let log = Log<String>()
     consumer.add(\.count) { old, new in log.append("\(old ?? -1) \(new)") }
@@ -26,7 +27,8 @@ import Testing
     #expect(await log.first(1) == ["1 2"])
   }
 
-  @Test func `is silent for a late closure until a change`() async {
+  @Test(.guarantee(.laterConsumersWaitForAChange))
+  func `is silent for a late closure until a change`() async {
     let consumer = Consumer()
     let log = Log<String>()
     consumer.consume(Shelf(count: 3))
@@ -36,7 +38,8 @@ import Testing
     #expect(await log.first(1) == ["3 4"])
   }
 
-  @Test func `fires immediately for a late closure on request`() async {
+  @Test(.guarantee(.laterConsumersWaitForAChange))
+  func `fires immediately for a late closure on request`() async {
     let consumer = Consumer()
     let log = Log<String>()
     consumer.consume(Shelf(count: 3))
@@ -46,7 +49,8 @@ import Testing
     #expect(await log.first(2) == ["-1 3", "3 4"])
   }
 
-  @Test func `waits for the first state to fire immediately`() async {
+  @Test(.guarantee(.laterConsumersWaitForAChange))
+  func `waits for the first state to fire immediately`() async {
     let consumer = Consumer()
     let log = Log<String>()
     consumer.add(\.count, firesImmediately: true) { old, new in log.append("\(old ?? -1) \(new)") }
@@ -76,7 +80,8 @@ import Testing
     #expect(await works.first(2) == [["x"], ["x", "y"]])
   }
 
-  @Test @MainActor func `calls in the order added, state by state, and coalesces nothing`() async {
+  @Test(.guarantee(.consumersSeeEveryChange)) @MainActor
+  func `calls in the order added, state by state, and coalesces nothing`() async {
     let consumer = Consumer(initialState: Shelf())
     let log = Log<[Int]>()
     for number in 0..<5 {
@@ -129,7 +134,8 @@ import Testing
     consumer.removeAll()
   }
 
-  @Test func `lets a closure that suspends see every change in order and delay no other`() async {
+  @Test(.guarantee(.consumersSeeEveryChange))
+  func `lets a closure that suspends see every change in order and delay no other`() async {
     let consumer = Consumer(initialState: Shelf())
     let gate = Gate()
     let slow = Log<String>()
@@ -183,7 +189,8 @@ import Testing
     #expect(await log.first(7) == [1, 11, 2, 12, 3, 13, 103])
   }
 
-  @Test func `starts nothing after removeAll on the closure's own actor`() async {
+  @Test(.guarantee(.cancelledBagsStartNoClosure))
+  func `starts nothing after removeAll on the closure's own actor`() async {
     let consumer = Consumer()
     let host = Host()
     await host.add(to: consumer)
@@ -199,7 +206,8 @@ import Testing
     #expect(await host.removeAll(from: consumer) == before)
   }
 
-  @Test func `starts nothing after the bag is cancelled, and the bag counts its closures`() async {
+  @Test(.guarantee(.cancelledBagsStartNoClosure))
+  func `starts nothing after the bag is cancelled, and the bag counts its closures`() async {
     let consumer = Consumer()
     let bag = ObservationBag()
     let host = Host()

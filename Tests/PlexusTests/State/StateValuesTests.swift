@@ -3,7 +3,7 @@ import TestSupport
 import Testing
 
 @Suite(.fewAtOnce) struct `The values of stores` {
-  @Test func `are all sendable`() {
+  @Test(.guarantee(.publicTypesAreSendable)) func `are all sendable`() {
     func requireSendable<Value: Sendable>(_ type: Value.Type) {}
     requireSendable(Store<Int, Int>.self)
     requireSendable(PageStore<Int, Int, Int, Int>.self)

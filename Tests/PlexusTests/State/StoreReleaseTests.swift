@@ -20,7 +20,8 @@ import Testing
     }
   }
 
-  @Test func `processes earlier actions, and publishes them before its streams end`() async {
+  @Test(.guarantee(.storesEndTheirStreams))
+  func `processes earlier actions, and publishes them before its streams end`() async {
     let (owner, census) = (Owner<Numbers>(), Census())
     let kept = Owner<Middleware<[Int], Int>.Context>()
     let middleware = Middleware<[Int], Int> { action, context, next in

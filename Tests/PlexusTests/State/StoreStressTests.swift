@@ -29,7 +29,7 @@ import Testing
     }
   }
 
-  @Test(arguments: 0..<10)
+  @Test(.guarantee(.storesAgreeWithASequentialModel), arguments: 0..<10)
   func `agrees with a sequential model, stress from many threads with nested actions`(
     seed: Int
   ) async {

@@ -6,7 +6,7 @@ import Testing
 @Suite(.fewAtOnce) struct `A store` {
   func makeShelf() -> Store<Shelf, ShelfAction> { Store(Shelf(), reducer: arrange) }
 
-  @Test func `has reduced an action when dispatch returns`() {
+  @Test(.guarantee(.dispatchReduces)) func `has reduced an action when dispatch returns`() {
     let store = makeShelf()
     store.dispatch(.add(2))
     #expect(store.state.count == 2)
@@ -14,7 +14,8 @@ import Testing
     #expect(store.state.count == 5)
   }
 
-  @Test @MainActor func `takes actions from an actor and from a plain thread`() {
+  @Test(.guarantee(.sendingIsSynchronous)) @MainActor
+  func `takes actions from an actor and from a plain thread`() {
     let store = makeShelf()
     store.dispatch(.add(1))
     onOwnThread { store.dispatch(.add(2)) }
@@ -56,7 +57,8 @@ import Testing
     #expect(seen.entries == [0, 5])
   }
 
-  @Test func `processes an action of a reducer after the current one`() async {
+  @Test(.guarantee(.actionsPassCompletely))
+  func `processes an action of a reducer after the current one`() async {
     let later = Later<Store<[Int], Int>>()
     let store = Store<[Int], Int>([]) { state, action in
       if action < 3 {
@@ -72,7 +74,8 @@ import Testing
     #expect(await states.first(5) == [[], [0], [0, 1], [0, 1, 2], [0, 1, 2, 3]])
   }
 
-  @Test func `processes an action of middleware after the current one`() {
+  @Test(.guarantee(.actionsPassCompletely))
+  func `processes an action of middleware after the current one`() {
     let log = Log<String>()
     let nesting = Middleware<[Int], Int> { action, context, next in
       log.append("begin \(action)")
@@ -105,7 +108,8 @@ import Testing
     }
   }
 
-  @Test func `passes middleware, reducer and selectors completely before the next action`() {
+  @Test(.guarantee(.actionsPassCompletely))
+  func `passes middleware, reducer and selectors completely before the next action`() {
     let log = Log<String>()
     let later = Later<Store<Int, Int>>()
     let middleware = Middleware<Int, Int> { action, _, next in
@@ -131,7 +135,7 @@ import Testing
     withExtendedLifetime(changes) {}
   }
 
-  @Test func `does not nest a chain of 100,000 actions`() {
+  @Test(.guarantee(.actionsPassCompletely)) func `does not nest a chain of 100,000 actions`() {
     let later = Later<Store<Int, Int>>()
     let chain = Middleware<Int, Int> { action, context, next in
       if action > 0, action.isMultiple(of: 2) { context.dispatch(action - 1) }
@@ -146,7 +150,8 @@ import Testing
     #expect(store.state == 100_001)
   }
 
-  @Test func `does not make another thread wait while it is at an action`() async {
+  @Test(.guarantee(.actionsPassCompletely))
+  func `does not make another thread wait while it is at an action`() async {
     let later = Later<Store<[Int], Int>>()
     let store = Store<[Int], Int>([]) { state, action in
       if action == 1 {
@@ -201,7 +206,8 @@ import Testing
     #expect(store.subscriberCount == 0)
   }
 
-  @Test func `ends its streams after what was sent when it is released`() async {
+  @Test(.guarantee(.storesEndTheirStreams))
+  func `ends its streams after what was sent when it is released`() async {
     var store: Store<Shelf, ShelfAction>? = makeShelf()
     let states = store?.subscription(bufferingPolicy: .unbounded)
     let changes = store?.changes(of: \.count)
@@ -218,7 +224,7 @@ import Testing
     #expect(await source.subscribe(bufferingPolicy: .unbounded).first(1)[0].name == "Ada")
   }
 
-  @Test(arguments: [false, true])
+  @Test(.guarantee(.noLockWhileUserCodeRuns), arguments: [false, true])
   func `releases what it holds without a lock`(isFollowed: Bool) {
     struct Holder: Sendable { var parcel: Parcel? }
     let later = Later<Store<Holder, Parcel?>>()

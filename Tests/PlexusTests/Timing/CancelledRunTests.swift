@@ -27,7 +27,7 @@ import Testing
     }
   }
 
-  @Test(arguments: [false, true])
+  @Test(.guarantee(.cancelledValuesAreNotFired), arguments: [false, true])
   func `leaves its value to be fired when it is set again`(leading: Bool) async {
     let runs = Log<Int>()
     let variable = variable(leading: leading, maximumDelay: .seconds(3), runs)
@@ -73,7 +73,7 @@ import Testing
     #expect(await runs.first(2) == [1, 4])
   }
 
-  @Test(arguments: 0..<100)
+  @Test(.guarantee(.cancelledValuesAreNotFired), arguments: 0..<100)
   func `is as if it had not been fired, in any history`(seed: Int) async {
     var random = SeededRandom(seed: UInt64(seed))
     let runs = Log<Int>()

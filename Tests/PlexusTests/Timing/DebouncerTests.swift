@@ -6,7 +6,8 @@ import Testing
 @Suite(.fewAtOnce) struct `A debouncer` {
   let clock = ManualClock()
 
-  @Test func `fires once after the last touch, and runs its action`() async {
+  @Test(.guarantee(.debouncersFireOnce))
+  func `fires once after the last touch, and runs its action`() async {
     let runs = Log<Duration>()
     let debouncer = Debouncer(delay: .seconds(1), clock: clock) { [clock] in
       runs.append(clock.now.offset)
@@ -55,7 +56,8 @@ import Testing
     #expect(clock.sleeperCount == 0)
   }
 
-  @Test func `with leading, fires at once, and at the end only if touched again`() async {
+  @Test(.guarantee(.leadingFiresTheFirstTouch))
+  func `with leading, fires at once, and at the end only if touched again`() async {
     let debouncer = Debouncer(delay: .seconds(1), leading: true, clock: clock)
     let firings = debouncer.subscription()
     debouncer.touch()
@@ -72,7 +74,9 @@ import Testing
     #expect(clock.sleeperCount == 0)
   }
 
-  @Test func `the maximum delay fires while touches continue`() async {
+  @Test(.guarantee(.debouncersFireOnce)) func `the maximum delay fires while touches continue`()
+    async
+  {
     let debouncer = Debouncer(delay: .seconds(1), maximumDelay: .seconds(2), clock: clock)
     let firings = Recorder(debouncer.subscription())
     for _ in 0..<3 {
@@ -123,7 +127,8 @@ import Testing
     debouncer.cancel()
   }
 
-  @Test func `elements are in every buffer when the action starts`() async {
+  @Test(.guarantee(.elementsPrecedeTheAction))
+  func `elements are in every buffer when the action starts`() async {
     let counts = Log<Int>()
     let subscription = Guarded<Subscription<Void>?>(nil)
     let debouncer = Debouncer(delay: .seconds(1), clock: clock) {
@@ -135,7 +140,8 @@ import Testing
     #expect(counts.entries == [1])
   }
 
-  @Test func `cancel drops the pending firing, and no action starts afterwards`() async {
+  @Test(.guarantee(.cancelStopsFiring))
+  func `cancel drops the pending firing, and no action starts afterwards`() async {
     let runs = Log<Int>()
     let debouncer = Debouncer(delay: .seconds(1), clock: clock) { runs.append(1) }
     let firings = Recorder(debouncer.subscription())

@@ -24,7 +24,8 @@ import Testing
     #expect(actions.entries == ["swift", "plexus"])
   }
 
-  @Test func `an equal value does nothing, and does not postpone`() async {
+  @Test(.guarantee(.equalValuesDoNotPostpone))
+  func `an equal value does nothing, and does not postpone`() async {
     let variable = DebouncerVar(0, delay: .seconds(1), clock: clock)
     let values = Recorder(variable.subscription())
     variable.value = 0
@@ -41,8 +42,8 @@ import Testing
     #expect(clock.sleeperCount == 0)
   }
 
-  @Test func `the initial value counts as fired, and restoring the last fired value cancels`() async
-  {
+  @Test(.guarantee(.equalValuesDoNotPostpone), .guarantee(.restoredValuesCancelTheFiring))
+  func `the initial value counts as fired, and restoring the last fired value cancels`() async {
     let variable = DebouncerVar(0, delay: .seconds(1), clock: clock)
     let values = Recorder(variable.subscription())
     variable.value = 1
@@ -89,7 +90,8 @@ import Testing
     #expect(await values.first(2) == [1, 3])
   }
 
-  @Test func `with leading, the first change fires at once, another needs another change`() async {
+  @Test(.guarantee(.leadingFiresTheFirstTouch))
+  func `with leading, the first change fires at once, another needs another change`() async {
     let variable = DebouncerVar(0, delay: .seconds(1), leading: true, clock: clock)
     let values = variable.subscription()
     variable.value = 1
@@ -124,7 +126,7 @@ import Testing
     #expect(await values.first(1) == [7])
   }
 
-  @Test func `cancel keeps the value`() async {
+  @Test(.guarantee(.restoredValuesCancelTheFiring)) func `cancel keeps the value`() async {
     let variable = DebouncerVar(0, delay: .seconds(1), clock: clock)
     let values = Recorder(variable.subscription())
     variable.value = 1
@@ -190,7 +192,7 @@ import Testing
     #expect(actions.entries == [1, 9])
   }
 
-  @Test func `0.9: equality can use the variable`() async {
+  @Test(.guarantee(.noLockWhileUserCodeRuns)) func `0.9: equality can use the variable`() async {
     let reference = Guarded<DebouncerVar<Nosy>?>(nil)
     let asked = Guarded(0)
     let ask: @Sendable () -> Void = {

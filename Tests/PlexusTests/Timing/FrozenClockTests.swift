@@ -16,7 +16,8 @@ private struct FrozenClock: Clock {
 
 @Suite(.fewAtOnce) struct `A clock whose sleep returns at once without moving` {
   #if DEBUG
-  @Test(.startsProcess) func `stops a debouncer with a sentence in debug builds`() async throws {
+  @Test(.guarantee(.stoppedClocksAreNoticed), .startsProcess)
+  func `stops a debouncer with a sentence in debug builds`() async throws {
     let result = await #expect(
       processExitsWith: .failure,
       observing: [\.standardErrorContent]

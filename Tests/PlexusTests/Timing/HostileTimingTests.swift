@@ -56,7 +56,8 @@ import Testing
     #expect(await debounced.finished() == [nil, 1, nil])
   }
 
-  @Test func `0.3: a handler that touches is called again afterwards, however often`() async {
+  @Test(.guarantee(.nestedElementsFollowTheCurrentOne))
+  func `0.3: a handler that touches is called again afterwards, however often`() async {
     let count = 20_000
     let calls = Log<Int>()
     let depth = Guarded(0)

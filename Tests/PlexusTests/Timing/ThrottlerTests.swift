@@ -26,7 +26,8 @@ import Testing
     #expect(firings.elements.count == 2)
   }
 
-  @Test func `fires at most once an interval, however often it is touched`() async {
+  @Test(.guarantee(.throttlersFireOncePerInterval))
+  func `fires at most once an interval, however often it is touched`() async {
     let throttler = Throttler(interval: .seconds(1), clock: clock)
     let firings = Recorder(throttler.subscription())
     throttler.touch()
@@ -49,7 +50,8 @@ import Testing
     #expect(clock.sleeperCount == 0)
   }
 
-  @Test func `without leading, it fires at the end of an interval that a touch begins`() async {
+  @Test(.guarantee(.throttlersFireOncePerInterval))
+  func `without leading, it fires at the end of an interval that a touch begins`() async {
     let throttler = Throttler(interval: .seconds(1), leading: false, clock: clock)
     let firings = Recorder(throttler.subscription())
     throttler.touch()
@@ -62,7 +64,8 @@ import Testing
     #expect(clock.sleeperCount == 0)
   }
 
-  @Test func `without trailing, touches that come too early are ignored`() async {
+  @Test(.guarantee(.throttlersFireOncePerInterval))
+  func `without trailing, touches that come too early are ignored`() async {
     let throttler = Throttler(interval: .seconds(1), trailing: false, clock: clock)
     let firings = throttler.subscription(bufferingPolicy: .bufferingNewest(0))
     throttler.touch()

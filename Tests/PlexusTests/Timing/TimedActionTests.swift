@@ -6,7 +6,7 @@ import Testing
 @Suite(.fewAtOnce) struct `The action of a debouncer or throttler` {
   let clock = ManualClock()
 
-  @Test(arguments: TimedKind.allCases)
+  @Test(.guarantee(.actionsNeverOverlap), arguments: TimedKind.allCases)
   func `never overlaps itself, and touches while it runs cause one more run`(kind: TimedKind) async
   {
     let gate = Gate()
@@ -34,7 +34,7 @@ import Testing
     #expect(runs.entries == [1, 1, 1])
   }
 
-  @Test(arguments: TimedKind.allCases)
+  @Test(.guarantee(.flushWaitsForTheRun), arguments: TimedKind.allCases)
   func `flush fires the pending touch immediately and waits for the end of the run`(
     kind: TimedKind
   ) async {
@@ -100,7 +100,7 @@ import Testing
     #expect(log.entries == ["action", "flushed"])
   }
 
-  @Test(arguments: TimedKind.allCases)
+  @Test(.guarantee(.flushWaitsForTheRun), arguments: TimedKind.allCases)
   func `a cancelled caller of flush returns immediately, and the pending touch has fired`(
     kind: TimedKind
   ) async {

@@ -6,7 +6,7 @@ import Testing
 @Suite(.fewAtOnce) struct `Releasing a debouncer or throttler` {
   let clock = ManualClock()
 
-  @Test(arguments: TimedKind.allCases)
+  @Test(.guarantee(.releaseCancelsTheFiring), arguments: TimedKind.allCases)
   func `cancels the pending firing, ends the streams and releases the action`(kind: TimedKind) async
   {
     let census = Census()

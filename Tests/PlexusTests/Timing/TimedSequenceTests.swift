@@ -84,7 +84,7 @@ import Testing
     await census.falls(to: 0)
   }
 
-  @Test(arguments: TimedSequenceKind.allCases)
+  @Test(.guarantee(.timedSequencesWithholdNothing), arguments: TimedSequenceKind.allCases)
   func `the trailing element is not withheld when the upstream ends`(
     kind: TimedSequenceKind
   ) async {
@@ -97,7 +97,7 @@ import Testing
     #expect(clock.sleeperCount == 0)
   }
 
-  @Test(arguments: TimedSequenceKind.allCases)
+  @Test(.guarantee(.timedSequencesWithholdNothing), arguments: TimedSequenceKind.allCases)
   func `an upstream error is not lost, and follows the pending element`(
     kind: TimedSequenceKind
   ) async {

@@ -7,7 +7,9 @@ import Testing
 @Suite(.fewAtOnce) struct `The defaults of debouncers and throttlers` {
   let clock = ManualClock()
 
-  @Test func `a debouncer waits for a quiet time without a limit`() async {
+  @Test(.guarantee(.debouncersFireOnce)) func `a debouncer waits for a quiet time without a limit`()
+    async
+  {
     let debouncer = Debouncer(delay: .seconds(1), clock: clock)
     let variable = DebouncerVar(0, delay: .seconds(1), clock: clock)
     let firings = debouncer.subscription(bufferingPolicy: .bufferingNewest(0))
@@ -27,7 +29,7 @@ import Testing
     #expect(values.droppedCount == 1)
   }
 
-  @Test func `a throttler fires at both edges`() async {
+  @Test(.guarantee(.throttlersFireOncePerInterval)) func `a throttler fires at both edges`() async {
     let throttler = Throttler(interval: .seconds(1), clock: clock)
     let firings = throttler.subscription(bufferingPolicy: .bufferingNewest(0))
     throttler.touch()
@@ -39,7 +41,8 @@ import Testing
     #expect(firings.droppedCount == 2)
   }
 
-  @Test func `a debounced and a throttled sequence have the same edges`() async {
+  @Test(.guarantee(.timedSequencesFireAlike))
+  func `a debounced and a throttled sequence have the same edges`() async {
     let source = Messenger<Int>()
     let debounced = Recorder(source.subscription().debounced(for: .seconds(1), clock: clock))
     source.send(1)

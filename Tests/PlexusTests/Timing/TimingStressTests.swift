@@ -5,7 +5,7 @@ import TestSupport
 import Testing
 
 @Suite(.fewAtOnce) struct `Timing stress` {
-  @Test(arguments: TimedKind.allCases)
+  @Test(.guarantee(.sendingStartsNoTask), arguments: TimedKind.allCases)
   func `a million touches from several threads sleep once and fire once`(kind: TimedKind) async {
     let clock = CountingClock()
     let subject = kind.make(clock: clock)

@@ -4,7 +4,7 @@ import Testing
 
 /// The rules of registration and order for all broadcasters.
 @Suite(.fewAtOnce) struct `The contract of broadcasters` {
-  @Test(arguments: contractSubjects, ReadingWay.all)
+  @Test(.guarantee(.subscribersAreRegisteredAtOnce), arguments: contractSubjects, ReadingWay.all)
   func `rule 0.1: what is sent after registration arrives, even before the iteration`(
     subject: any ContractSubject,
     way: ReadingWay
@@ -17,7 +17,11 @@ import Testing
     #expect(await reader.numbers().filter { $0 > 0 } == Array(1..<101))
   }
 
-  @Test(arguments: contractSubjects.filter(\.deliversAtOnce), HandlerSite.allCases)
+  @Test(
+    .guarantee(.subscribersAreRegisteredAtOnce),
+    arguments: contractSubjects.filter(\.deliversAtOnce),
+    HandlerSite.allCases
+  )
   func `rule 0.1: a handler gets what is sent after observe has returned`(
     subject: any ContractSubject,
     site: HandlerSite
@@ -35,7 +39,7 @@ import Testing
     }
   }
 
-  @Test(arguments: contractSubjects, ReadingWay.all)
+  @Test(.guarantee(.replayJoinsLiveDelivery), arguments: contractSubjects, ReadingWay.all)
   func `rule 0.1: replay and live delivery join without a gap or a repetition`(
     subject: any ContractSubject,
     way: ReadingWay
@@ -51,7 +55,11 @@ import Testing
     }
   }
 
-  @Test(arguments: contractSubjects.filter { $0.replays && $0.deliversAtOnce }, ReadingWay.all)
+  @Test(
+    .guarantee(.statesAreReplayedImmediately),
+    arguments: contractSubjects.filter { $0.replays && $0.deliversAtOnce },
+    ReadingWay.all
+  )
   func `rule 0.1: a subscriber to states gets the newest one, with and without others`(
     subject: any ContractSubject,
     way: ReadingWay
@@ -63,7 +71,7 @@ import Testing
     for reader in readers { #expect(await reader.numbers() == [3]) }
   }
 
-  @Test(arguments: contractSubjects, ReadingWay.all)
+  @Test(.guarantee(.allSubscribersSeeOneOrder), arguments: contractSubjects, ReadingWay.all)
   func `rule 0.2: all subscribers see one order, and each sender's own in it`(
     subject: any ContractSubject,
     way: ReadingWay
@@ -88,7 +96,12 @@ import Testing
     }
   }
 
-  @Test(arguments: contractSubjects, HandlerSite.synchronous)
+  @Test(
+    .guarantee(.handlersOfOneActorKeepSubscriptionOrder),
+    .guarantee(.forwardedSourcesFollowAllRules),
+    arguments: contractSubjects,
+    HandlerSite.synchronous
+  )
   func `rule 0.2: handlers on one actor are called in subscription order, message by message`(
     subject: any ContractSubject,
     site: HandlerSite
@@ -108,7 +121,7 @@ import Testing
     withExtendedLifetime(tokens) {}
   }
 
-  @Test(arguments: contractSubjects)
+  @Test(.guarantee(.suspendedHandlersDelayNoOther), arguments: contractSubjects)
   func `rule 0.2: a handler that suspends never overlaps itself and delays no other`(
     subject: any ContractSubject
   ) async {
@@ -132,7 +145,11 @@ import Testing
     withExtendedLifetime((slowToken, otherToken, third)) {}
   }
 
-  @Test(arguments: contractSubjects, HandlerSite.synchronous)
+  @Test(
+    .guarantee(.nestedElementsFollowTheCurrentOne),
+    arguments: contractSubjects,
+    HandlerSite.synchronous
+  )
   func `rule 0.3: what a handler sends follows the current message, for all subscribers`(
     subject: any ContractSubject,
     site: HandlerSite
@@ -156,7 +173,11 @@ import Testing
     withExtendedLifetime((first, second)) {}
   }
 
-  @Test(arguments: contractSubjects, Reading.allCases)
+  @Test(
+    .guarantee(.nestedElementsFollowTheCurrentOne),
+    arguments: contractSubjects,
+    Reading.allCases
+  )
   func `rule 0.3: what a reader sends comes after what was sent before`(
     subject: any ContractSubject,
     reading: Reading
@@ -173,7 +194,11 @@ import Testing
     #expect(await other.numbers(4) == [0, 1, 10, 11])
   }
 
-  @Test(arguments: contractSubjects, ReadingWay.all)
+  @Test(
+    .guarantee(.subscribersDuringDeliveryReceiveTheNext),
+    arguments: contractSubjects,
+    ReadingWay.all
+  )
   func `rule 0.5: a subscriber that joins during a delivery gets the next message`(
     subject: any ContractSubject,
     way: ReadingWay
@@ -194,7 +219,11 @@ import Testing
     withExtendedLifetime(token) {}
   }
 
-  @Test(arguments: contractSubjects, HandlerSite.allCases)
+  @Test(
+    .guarantee(.subscribersDuringDeliveryReceiveTheNext),
+    arguments: contractSubjects,
+    HandlerSite.allCases
+  )
   func `rule 0.5: a handler added while a message is being delivered gets the next one`(
     subject: any ContractSubject,
     site: HandlerSite

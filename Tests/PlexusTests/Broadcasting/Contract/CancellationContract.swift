@@ -9,7 +9,7 @@ import Testing
     way.reading == .subscription && way.policy == .unbounded ? 15 : 0
   }
 
-  @Test(arguments: contractSubjects, ReadingWay.all)
+  @Test(.guarantee(.cancelledLoopsEnd), arguments: contractSubjects, ReadingWay.all)
   func `rule 0.4: a cancelled loop ends however much is buffered`(
     subject: any ContractSubject,
     way: ReadingWay
@@ -35,7 +35,7 @@ import Testing
     }
   }
 
-  @Test(arguments: contractSubjects, ReadingWay.all)
+  @Test(.guarantee(.cancelledLoopsEnd), arguments: contractSubjects, ReadingWay.all)
   func `rule 0.4: a loop in a cancelled task sees nothing`(
     subject: any ContractSubject,
     way: ReadingWay
@@ -51,7 +51,7 @@ import Testing
     #expect(stage.subscriberCount == 0)
   }
 
-  @Test(arguments: contractSubjects, ReadingWay.all)
+  @Test(.guarantee(.cancelledLoopsEnd), arguments: contractSubjects, ReadingWay.all)
   func `rule 0.4: a waiting loop ends when it is cancelled`(
     subject: any ContractSubject,
     way: ReadingWay
@@ -77,7 +77,7 @@ import Testing
     #expect(await other.numbers().suffix(2) == (way.policy == .newest(1) ? [2] : [1, 2]))
   }
 
-  @Test(arguments: contractSubjects, ReadingWay.all)
+  @Test(.guarantee(.cancelledLoopsEnd), arguments: contractSubjects, ReadingWay.all)
   func `rule 0.4: a cancelled loop never continues`(
     subject: any ContractSubject,
     way: ReadingWay
@@ -97,7 +97,11 @@ import Testing
     #expect(stage.subscriberCount == 1)
   }
 
-  @Test(arguments: contractSubjects, HandlerSite.allCases)
+  @Test(
+    .guarantee(.handlersDoNotStartAfterCancellation),
+    arguments: contractSubjects,
+    HandlerSite.allCases
+  )
   func `rule 0.4: a handler that cancels itself is not called again`(
     subject: any ContractSubject,
     site: HandlerSite
@@ -131,7 +135,11 @@ import Testing
     }
   }
 
-  @Test(arguments: contractSubjects, HandlerSite.synchronous)
+  @Test(
+    .guarantee(.handlersDoNotStartAfterCancellation),
+    arguments: contractSubjects,
+    HandlerSite.synchronous
+  )
   func `rule 0.4: a handler cancelled by one before it misses the current message`(
     subject: any ContractSubject,
     site: HandlerSite
@@ -155,6 +163,7 @@ import Testing
 
   @MainActor
   @Test(
+    .guarantee(.handlersDoNotStartAfterCancellation),
     arguments: contractSubjects.filter { !$0.losesInPauses },
     [HandlerSite.mainActor, .mainActorAsync]
   )
@@ -178,7 +187,7 @@ import Testing
     witness.cancel()
   }
 
-  @Test(arguments: contractSubjects)
+  @Test(.guarantee(.tokensCancelSuspendedHandlers), arguments: contractSubjects)
   func `rule 0.4: cancelling a token cancels the task of its handler`(
     subject: any ContractSubject
   ) async {

@@ -4,7 +4,7 @@ import Testing
 
 /// The rules of memory, locks and threads for all broadcasters.
 @Suite(.fewAtOnce) struct `The contract of memory` {
-  @Test(arguments: contractSubjects, ReadingWay.all)
+  @Test(.guarantee(.droppedStreamsUnsubscribe), arguments: contractSubjects, ReadingWay.all)
   func `rule 0.6: dropping what subscribe returned unsubscribes`(
     subject: any ContractSubject,
     way: ReadingWay
@@ -19,7 +19,7 @@ import Testing
     #expect(stage.subscriberCount == 0)
   }
 
-  @Test(arguments: contractSubjects, ReadingWay.all)
+  @Test(.guarantee(.releasedSourcesEndTheirStreams), arguments: contractSubjects, ReadingWay.all)
   func `rule 0.6: the last reference to a broadcaster ends its streams`(
     subject: any ContractSubject,
     way: ReadingWay
@@ -46,7 +46,11 @@ import Testing
     #expect(await reader.numbers().isEmpty)
   }
 
-  @Test(arguments: contractSubjects.filter(\.deliversAtOnce), ReadingWay.all)
+  @Test(
+    .guarantee(.elementsAreReleasedAfterTheLastReader),
+    arguments: contractSubjects.filter(\.deliversAtOnce),
+    ReadingWay.all
+  )
   func `rule 0.6: elements are released when all subscribers have read them`(
     subject: any ContractSubject,
     way: ReadingWay
@@ -65,6 +69,7 @@ import Testing
   }
 
   @Test(
+    .guarantee(.elementsAreReleasedAfterTheLastReader),
     arguments: contractSubjects.filter { $0.sendsParcels && $0.deliversAtOnce },
     ReadingWay.all
   )
@@ -88,7 +93,11 @@ import Testing
     #expect(census.living == 0)
   }
 
-  @Test(arguments: contractSubjects.filter { !$0.losesInPauses }, HandlerSite.allCases)
+  @Test(
+    .guarantee(.tokensAndOwnersReleaseHandlers),
+    arguments: contractSubjects.filter { !$0.losesInPauses },
+    HandlerSite.allCases
+  )
   func `rule 0.6: a cancelled or released token frees the closure`(
     subject: any ContractSubject,
     site: HandlerSite
@@ -108,7 +117,11 @@ import Testing
     }
   }
 
-  @Test(arguments: contractSubjects, HandlerSite.allCases)
+  @Test(
+    .guarantee(.releasedSourcesEndTheirStreams),
+    arguments: contractSubjects,
+    HandlerSite.allCases
+  )
   func `rule 0.6: the end of a broadcaster frees its handlers after the last message`(
     subject: any ContractSubject,
     site: HandlerSite
@@ -124,7 +137,7 @@ import Testing
     token.cancel()
   }
 
-  @Test(arguments: contractSubjects, [false, true])
+  @Test(.guarantee(.tokensAndOwnersReleaseHandlers), arguments: contractSubjects, [false, true])
   func `rule 0.6: the release of its owner unsubscribes a handler`(
     subject: any ContractSubject,
     isAsync: Bool
@@ -147,7 +160,7 @@ import Testing
     withExtendedLifetime(owner) {}
   }
 
-  @Test(arguments: contractSubjects, [false, true])
+  @Test(.guarantee(.tokensAndOwnersReleaseHandlers), arguments: contractSubjects, [false, true])
   func `rule 0.6: the closure of a released owner is freed by the next message alone`(
     subject: any ContractSubject,
     isAsync: Bool
@@ -163,7 +176,11 @@ import Testing
     #expect(stage.subscriberCount == 0)
   }
 
-  @Test(arguments: contractSubjects.filter(\.deliversAtOnce), ReadingWay.all)
+  @Test(
+    .guarantee(.noLockWhileUserCodeRuns),
+    arguments: contractSubjects.filter(\.deliversAtOnce),
+    ReadingWay.all
+  )
   func `rule 0.9: elements may use their broadcaster while they are released`(
     subject: any ContractSubject,
     way: ReadingWay
@@ -195,7 +212,7 @@ import Testing
     #expect(released.count == 100)
   }
 
-  @Test(arguments: contractSubjects)
+  @Test(.guarantee(.sendingIsSynchronous), arguments: contractSubjects)
   func `rule 0.10: sending is synchronous and callable from anywhere`(
     subject: any ContractSubject
   ) async {

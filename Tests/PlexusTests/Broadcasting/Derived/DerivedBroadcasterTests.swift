@@ -4,7 +4,8 @@ import TestSupport
 import Testing
 
 @Suite(.fewAtOnce) struct `A derived broadcaster` {
-  @Test func `transforms what is sent, and what is replayed`() async {
+  @Test(.guarantee(.derivedBroadcastersReplay))
+  func `transforms what is sent, and what is replayed`() async {
     let volume = CurrentValue(1)
     let texts = volume.map { "\($0)" }
     let subscription = texts.subscription(bufferingPolicy: .unbounded)
@@ -16,7 +17,8 @@ import Testing
     #expect(await texts.subscribe().all() == ["2"], "the source replays its last value")
   }
 
-  @Test func `is subscribed to its source only while it has subscribers, and once`() {
+  @Test(.guarantee(.derivedBroadcastersSubscribeOnce))
+  func `is subscribed to its source only while it has subscribers, and once`() {
     let messenger = Messenger<Int>()
     let derived = messenger.map { $0 }.filter { $0 > 0 }
     #expect(messenger.subscriberCount == 0)
@@ -35,7 +37,8 @@ import Testing
     }
   }
 
-  @Test func `runs its closure once for all its subscribers, on the thread that sends`() async {
+  @Test(.guarantee(.derivedBroadcastersSubscribeOnce))
+  func `runs its closure once for all its subscribers, on the thread that sends`() async {
     let messenger = Messenger<Int>()
     let calls = Log<Int>()
     let derived = messenger.map { number in
@@ -51,7 +54,8 @@ import Testing
     #expect(calls.entries == [1, 2])
   }
 
-  @Test func `ends with its source and not before, without being kept`() async {
+  @Test(.guarantee(.derivedBroadcastersSubscribeOnce))
+  func `ends with its source and not before, without being kept`() async {
     var messenger: Messenger<Int>? = Messenger()
     guard let stream = messenger?.map({ $0 + 1 }).filter({ $0 > 1 }).subscribe() else { return }
     messenger?.send(1)
@@ -61,7 +65,8 @@ import Testing
     #expect(await stream.all() == [2, 3])
   }
 
-  @Test func `keeps its source, and its subscribers do not`() {
+  @Test(.guarantee(.derivedBroadcastersSubscribeOnce))
+  func `keeps its source, and its subscribers do not`() {
     weak var source: CurrentValue<Int>?
     var stream: AsyncStream<Int>?
     do {
@@ -82,7 +87,8 @@ import Testing
     withExtendedLifetime((stream, derived)) {}
   }
 
-  @Test func `frees its closure with the last subscriber`() {
+  @Test(.guarantee(.derivedBroadcastersSubscribeOnce))
+  func `frees its closure with the last subscriber`() {
     let messenger = Messenger<Int>()
     weak var captured: Parcel?
     var stream: AsyncStream<Int>?
@@ -97,9 +103,12 @@ import Testing
     #expect(captured == nil)
   }
 
-  @Test(arguments: [
-    (Policy.unbounded, [2, 4, 6, 8]), (.newest(2), [6, 8]), (.oldest(2), [2, 4]),
-  ])
+  @Test(
+    .guarantee(.derivedBroadcastersReplay),
+    arguments: [
+      (Policy.unbounded, [2, 4, 6, 8]), (.newest(2), [6, 8]), (.oldest(2), [2, 4]),
+    ]
+  )
   func `has a buffering policy count what has passed the filter`(
     policy: Policy,
     expected: [Int]
@@ -113,7 +122,8 @@ import Testing
     #expect(subscription.droppedCount == 4 - expected.count)
   }
 
-  @Test func `delivers no state that does not pass to a new subscriber`() async {
+  @Test(.guarantee(.derivedBroadcastersReplay))
+  func `delivers no state that does not pass to a new subscriber`() async {
     let number = CurrentValue(2)
     let even = number.filter { $0.isMultiple(of: 2) }
     let first = even.subscription(bufferingPolicy: .unbounded)
@@ -125,7 +135,8 @@ import Testing
     #expect(await second.all() == [4])
   }
 
-  @Test func `without duplicates compares with what each subscriber got last`() async {
+  @Test(.guarantee(.removeDuplicatesComparesPerSubscriber))
+  func `without duplicates compares with what each subscriber got last`() async {
     let messenger = Messenger<String>()
     let names = messenger.removeDuplicates()
     let all = names.subscription(bufferingPolicy: .unbounded)
@@ -139,7 +150,8 @@ import Testing
     #expect(await slow.all() == [])
   }
 
-  @Test func `without duplicates delivers to a later subscriber what it has not received yet`()
+  @Test(.guarantee(.removeDuplicatesComparesPerSubscriber))
+  func `without duplicates delivers to a later subscriber what it has not received yet`()
     async
   {
     let value = CurrentValue(1)
@@ -153,7 +165,8 @@ import Testing
     #expect(await second.all() == [1, 2])
   }
 
-  @Test func `calls handlers on one actor in subscription order, message by message`() async {
+  @Test(.guarantee(.derivedBroadcastersKeepOrder))
+  func `calls handlers on one actor in subscription order, message by message`() async {
     let messenger = Messenger<Int>()
     let doubled = messenger.map { $0 * 2 }
     let log = Log<[Int]>()
@@ -164,7 +177,8 @@ import Testing
     withExtendedLifetime(tokens) {}
   }
 
-  @Test func `sends what its closure sends to the source afterwards`() async {
+  @Test(.guarantee(.derivedBroadcastersKeepOrder))
+  func `sends what its closure sends to the source afterwards`() async {
     let messenger = Messenger<Int>()
     let derived = messenger.map { [weak messenger] number in
       if number < 5 { messenger?.send(number + 1) }
@@ -176,7 +190,10 @@ import Testing
     #expect(await subscription.all() == [0, 1, 2, 3, 4, 5])
   }
 
-  @Test(arguments: [Policy.unbounded, .newest(1), .newest(100), .oldest(100)])
+  @Test(
+    .guarantee(.derivedBroadcastersKeepOrder),
+    arguments: [Policy.unbounded, .newest(1), .newest(100), .oldest(100)]
+  )
   func `gives no subscriber a state from before a sign-out`(policy: Policy) async {
     let publisher = DataPublisher<String>()
     let texts = publisher.map { $0.value ?? "none" }
@@ -194,7 +211,8 @@ import Testing
     #expect(await text.first(1) == ["public"])
   }
 
-  @Test func `delivers no state from before a clear of a value that was already removed`()
+  @Test(.guarantee(.derivedBroadcastersKeepOrder))
+  func `delivers no state from before a clear of a value that was already removed`()
     async throws
   {
     let cache = Multiplexer<String> { throw Broken() }
@@ -208,7 +226,8 @@ import Testing
     #expect(await subscription.first(1) == ["public"])
   }
 
-  @Test func `misses nothing while many send and subscribe at once`() async {
+  @Test(.guarantee(.derivedBroadcastersKeepOrder))
+  func `misses nothing while many send and subscribe at once`() async {
     for _ in 0..<50 {
       let value = CurrentValue(0)
       let derived = value.map { $0 }

@@ -32,7 +32,10 @@ import Testing
     subscript(index: Int) -> Subscription<Int> { all.withLock { $0[index] } }
   }
 
-  @Test(arguments: [Policy.unbounded, .newest(1), .newest(100), .oldest(100)])
+  @Test(
+    .guarantee(.viewsMissNothingAfterCurrent),
+    arguments: [Policy.unbounded, .newest(1), .newest(100), .oldest(100)]
+  )
   func `begins with the value set before, while another thread delivers an older one`(
     policy: Policy
   ) async {
@@ -95,7 +98,8 @@ import Testing
     #expect(await late[2].first(3) == [8, 10, 12])
   }
 
-  @Test func `of a view of a view begins with the value set before`() async {
+  @Test(.guarantee(.viewsMissNothingAfterCurrent))
+  func `of a view of a view begins with the value set before`() async {
     let (value, pause, late) = (CurrentValue(0), Pause(), Subscribers())
     let first = value.select { number in
       pause.pass()
@@ -158,7 +162,8 @@ import Testing
     #expect(await late[1].first(1) == [6])
   }
 
-  @Test func `of a part of a store begins with the state of the action being delivered`() async {
+  @Test(.guarantee(.viewsMissNothingAfterCurrent))
+  func `of a part of a store begins with the state of the action being delivered`() async {
     struct State: Sendable { var number = 0 }
     let (pause, late) = (Pause(), Subscribers())
     let store = Store<State, Int>(State()) { $0.number = $1 }
@@ -263,7 +268,7 @@ import Testing
     func subscribe() -> AsyncStream<Source.Element> { source.subscribe() }
   }
 
-  @Test(arguments: 0..<3)
+  @Test(.guarantee(.viewsOfViewsAreNeverBehind), arguments: 0..<3)
   func `of a view of a forwarded view begins with the value set before`(stage: Int) async {
     let (value, pause, late) = (CurrentValue(0), Pause(), Subscribers())
     let first = value.select { number in
@@ -298,7 +303,8 @@ import Testing
     #expect(await late[1].first(3) == [4, 6, 8])
   }
 
-  @Test func `begins no earlier than current while others set the value`() async {
+  @Test(.guarantee(.viewsMissNothingAfterCurrent))
+  func `begins no earlier than current while others set the value`() async {
     let value = CurrentValue(0)
     let part = value.select { $0 }
     let doubled = part.map { 2 * $0 }

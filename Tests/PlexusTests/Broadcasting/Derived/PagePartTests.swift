@@ -37,7 +37,8 @@ import Testing
       .page({ _ in Counted() }, reducer: { $0.number += $1 })
   }
 
-  @Test func `is evaluated once per action for a thousand subscribers`() async {
+  @Test(.guarantee(.keyPathsAreSharedByAllViews))
+  func `is evaluated once per action for a thousand subscribers`() async {
     let page = makePage()
     let evaluations = Tally()
     let sum = page.select { states in
@@ -57,7 +58,8 @@ import Testing
     }
   }
 
-  @Test func `is evaluated once per action for equal key paths, for any number of temporaries`()
+  @Test(.guarantee(.keyPathsAreSharedByAllViews))
+  func `is evaluated once per action for equal key paths, for any number of temporaries`()
     async
   {
     let page = makePage()
@@ -78,7 +80,8 @@ import Testing
     #expect(page.select(\.page.half).current == 5)
   }
 
-  @Test func `is evaluated no more when the last of its temporaries has no subscriber`() {
+  @Test(.guarantee(.keyPathsAreSharedByAllViews))
+  func `is evaluated no more when the last of its temporaries has no subscriber`() {
     let page = makePage()
     let evaluations = page.state.evaluations
     var streams = (0..<3).map { _ in page.select(\.page.half).subscribe() }
@@ -95,7 +98,8 @@ import Testing
     #expect(again.current == 2)
   }
 
-  @Test @MainActor func `is evaluated once per action for all its observed values`() {
+  @Test(.guarantee(.keyPathsAreSharedByAllViews)) @MainActor
+  func `is evaluated once per action for all its observed values`() {
     let page = makePage()
     let evaluations = page.state.evaluations
     let values = (0..<10).map { _ in ObservedValue(page.select(\.page.half)) }
@@ -105,7 +109,8 @@ import Testing
     #expect(evaluations.value == before + 1)
   }
 
-  @Test func `of key paths with arguments is distinguished, without a lock`() async {
+  @Test(.guarantee(.keyPathsAreSharedByAllViews))
+  func `of key paths with arguments is distinguished, without a lock`() async {
     let page = makePage()
     let comparisons = Tally()
     let row: @Sendable (Int) -> Row = { [weak page] number in
@@ -127,7 +132,8 @@ import Testing
     #expect(comparisons.value > 0)
   }
 
-  @Test func `releases its closure when its last subscriber leaves`() {
+  @Test(.guarantee(.keyPathsAreSharedByAllViews))
+  func `releases its closure when its last subscriber leaves`() {
     let page = makePage()
     weak var parcel: Parcel?
     var streams: [AsyncStream<Int>] = []
@@ -143,7 +149,8 @@ import Testing
     #expect(parcel == nil)
   }
 
-  @Test func `ends with its page, of which subscribers keep nothing`() async {
+  @Test(.guarantee(.keyPathsAreSharedByAllViews))
+  func `ends with its page, of which subscribers keep nothing`() async {
     weak var weakPage: CountedPage?
     var streams: [Subscription<Int>] = []
     do {
@@ -158,7 +165,8 @@ import Testing
     for stream in streams { #expect(await stream.all() == [0, 1]) }
   }
 
-  @Test func `of one key path is right while actions and temporaries come and go`() async {
+  @Test(.guarantee(.keyPathsAreSharedByAllViews))
+  func `of one key path is right while actions and temporaries come and go`() async {
     let page = makePage()
     let all = page.select(\.page.half).subscription(bufferingPolicy: .unbounded)
     await withTaskGroup { group in

@@ -23,7 +23,8 @@ import Testing
     }
   }
 
-  @Test func `is published when it changes, and not when something else does`() async {
+  @Test(.guarantee(.selectedPartsAreEvaluatedOnce))
+  func `is published when it changes, and not when something else does`() async {
     var store: Store<Form, FormAction>? = makeStore()
     guard let text = store?.select(\.text).subscription(bufferingPolicy: .unbounded) else { return }
     for action in [FormAction.typed("h"), .counted, .typed("h"), .typed("hi")] {
@@ -33,7 +34,8 @@ import Testing
     #expect(await text.all() == ["", "h", "hi"])
   }
 
-  @Test func `is evaluated once per action for a thousand subscribers`() async {
+  @Test(.guarantee(.selectedPartsAreEvaluatedOnce))
+  func `is evaluated once per action for a thousand subscribers`() async {
     let store = makeStore()
     let evaluations = Tally()
     let text = store.select { form in
@@ -50,7 +52,8 @@ import Testing
     withExtendedLifetime(streams) {}
   }
 
-  @Test func `is read from the state while it has no subscriber`() {
+  @Test(.guarantee(.selectedPartsAreEvaluatedOnce))
+  func `is read from the state while it has no subscriber`() {
     let store = makeStore()
     let text = store.select(\.text)
     #expect(text.current.isEmpty)
@@ -62,7 +65,8 @@ import Testing
     withExtendedLifetime(stream) {}
   }
 
-  @Test func `is released with the last subscriber, together with its memory`() {
+  @Test(.guarantee(.selectedPartsCanBeTemporaries))
+  func `is released with the last subscriber, together with its memory`() {
     let store = Store<Parcel?, Parcel>(nil) { $0 = $1 }
     weak var parcel: Parcel?
     var stream: AsyncStream<[Parcel]>?
@@ -80,7 +84,8 @@ import Testing
     #expect(store.subscriberCount == 0)
   }
 
-  @Test func `can be a temporary, and ends with its store`() async {
+  @Test(.guarantee(.selectedPartsCanBeTemporaries))
+  func `can be a temporary, and ends with its store`() async {
     var store: Store<Form, FormAction>? = makeStore()
     let stream = store?.select(\.count).subscribe()
     store?.dispatch(.counted)
@@ -88,7 +93,8 @@ import Testing
     #expect(await stream?.all() == [1])
   }
 
-  @Test func `of a page, a publisher or a part works alike`() async throws {
+  @Test(.guarantee(.selectedPartsCanBeTemporaries))
+  func `of a page, a publisher or a part works alike`() async throws {
     let store = makeStore()
     let page = store.page({ _ in 0 }, reducer: { $0 += $1 })
     let sum = page.select { $0.app.count + $0.page }
@@ -110,7 +116,8 @@ import Testing
     #expect(length.current == 0)
   }
 
-  @Test func `of a part is not behind the state while another thread evaluates that part`() {
+  @Test(.guarantee(.selectedPartsAreEvaluatedOnce))
+  func `of a part is not behind the state while another thread evaluates that part`() {
     let value = CurrentValue(0)
     let whileEvaluating = Guarded<(@Sendable () -> Void)?>(nil)
     let first = value.select { number in
@@ -137,7 +144,8 @@ import Testing
     withExtendedLifetime(streams) {}
   }
 
-  @Test func `is never behind the state for the thread that has changed it`() async {
+  @Test(.guarantee(.selectedPartsAreEvaluatedOnce))
+  func `is never behind the state for the thread that has changed it`() async {
     let value = CurrentValue(0)
     let part = value.select { $0 }
     let gate = Log<Void>()

@@ -17,7 +17,8 @@ import Testing
 
   private func makeStore() -> Store<Counted, Int> { Store(Counted()) { $0.number += $1 } }
 
-  @Test func `is evaluated once per action for equal key paths, for any number of temporaries`()
+  @Test(.guarantee(.keyPathsAreSharedByAllViews))
+  func `is evaluated once per action for equal key paths, for any number of temporaries`()
     async
   {
     let store = makeStore()
@@ -37,7 +38,8 @@ import Testing
     withExtendedLifetime(changes) {}
   }
 
-  @Test func `is evaluated no more when the last of its temporaries has no subscriber`() {
+  @Test(.guarantee(.keyPathsAreSharedByAllViews))
+  func `is evaluated no more when the last of its temporaries has no subscriber`() {
     let store = makeStore()
     let evaluations = store.state.evaluations
     var streams = (0..<3).map { _ in store.select(\.half).subscribe() }
@@ -50,7 +52,8 @@ import Testing
     #expect(evaluations.value == 2)
   }
 
-  @Test @MainActor func `is evaluated once per action for all its observed values`() {
+  @Test(.guarantee(.keyPathsAreSharedByAllViews)) @MainActor
+  func `is evaluated once per action for all its observed values`() {
     let store = makeStore()
     let evaluations = store.state.evaluations
     let values = (0..<10).map { _ in ObservedValue(store.select(\.half)) }
@@ -60,7 +63,8 @@ import Testing
     #expect(evaluations.value == before + 1)
   }
 
-  @Test func `is not behind the state for a handler that is notified of the state first`() {
+  @Test(.guarantee(.partsAreNeverBehind))
+  func `is not behind the state for a handler that is notified of the state first`() {
     let store = makeStore()
     let part = store.select(\.half)
     let subscription = part.subscription(bufferingPolicy: .unbounded)
@@ -74,7 +78,7 @@ import Testing
     withExtendedLifetime((subscription, token)) {}
   }
 
-  @Test(arguments: [(0, [2, 5]), (2, [2, 3, 6])])
+  @Test(.guarantee(.partsAreNeverBehind), arguments: [(0, [2, 5]), (2, [2, 3, 6])])
   func `can be subscribed to during an action, and gives the present value at once, once`(
     expected: (step: Int, values: [Int])
   ) async {
@@ -103,7 +107,8 @@ import Testing
     }
   }
 
-  @Test func `of a store that is busy on another thread is there at once`() async {
+  @Test(.guarantee(.partsAreNeverBehind))
+  func `of a store that is busy on another thread is there at once`() async {
     let late = Guarded<[Subscription<Int>]>([])
     let parts = Guarded<[Int]>([])
     let source = Guarded<Store<Counted, Int>?>(nil)
@@ -125,7 +130,8 @@ import Testing
     for subscription in late.withLock({ $0 }) { #expect(await subscription.first(3) == [1, 2, 3]) }
   }
 
-  @Test func `of one key path is right while actions and temporaries come and go`()
+  @Test(.guarantee(.partsAreNeverBehind))
+  func `of one key path is right while actions and temporaries come and go`()
     async
   {
     let store = makeStore()
@@ -155,7 +161,8 @@ import Testing
     #expect(store.subscriberCount == 1)
   }
 
-  @Test func `releases its closure when its last subscriber leaves`() {
+  @Test(.guarantee(.keyPathsAreSharedByAllViews))
+  func `releases its closure when its last subscriber leaves`() {
     final class Captured: Sendable {}
     let store = makeStore()
     weak var released: Captured?
@@ -174,7 +181,8 @@ import Testing
     #expect(released == nil)
   }
 
-  @Test func `of a source that replays nothing begins with its state`() async {
+  @Test(.guarantee(.partsAreNeverBehind))
+  func `of a source that replays nothing begins with its state`() async {
     /// A state whose subscriptions replay nothing.
     struct Foreign: StatefulBroadcaster {
       let messenger = Messenger<Int>()

@@ -37,7 +37,7 @@ import Testing
     Command("an entry's clearMemory()") { $0[7].clearMemory() },
   ]
 
-  @Test(arguments: refreshes + clears)
+  @Test(.guarantee(.clearsCauseLiveFetches), arguments: refreshes + clears)
   func `fetches after every way to refresh or clear it, and no other key`(
     command: Command
   ) async throws {
@@ -51,7 +51,10 @@ import Testing
     #expect(origin.keys.entries == [7, 7])
   }
 
-  @Test(arguments: clears.filter { !$0.testDescription.contains("Memory") })
+  @Test(
+    .guarantee(.clearsCauseLiveFetches),
+    arguments: clears.filter { !$0.testDescription.contains("Memory") }
+  )
   func `is not given the result of a fetch that was cleared`(command: Command) async throws {
     let origin = LiveOrigin(isHeldUp: true)
     let map = origin.map()
@@ -65,7 +68,9 @@ import Testing
     #expect(map.statistics.fetches == 2)
   }
 
-  @Test func `fetches for itself, whatever other keys do`() async throws {
+  @Test(.guarantee(.shortestIntervalCounts)) func `fetches for itself, whatever other keys do`()
+    async throws
+  {
     let origin = LiveOrigin()
     let map = origin.map(CachePolicy(timeToLive: .seconds(1_000)))
     let signals = Messenger<Void>()
@@ -87,7 +92,8 @@ import Testing
 
   // MARK: - Signing out
 
-  @Test func `rests after clearAll, each until its own key is requested or subscribed to`()
+  @Test(.guarantee(.clearsCauseLiveFetches))
+  func `rests after clearAll, each until its own key is requested or subscribed to`()
     async throws
   {
     let origin = LiveOrigin()
@@ -123,7 +129,8 @@ import Testing
     withExtendedLifetime(another) {}
   }
 
-  @Test func `rests after its tags were cleared in a repository`() async throws {
+  @Test(.guarantee(.clearsCauseLiveFetches))
+  func `rests after its tags were cleared in a repository`() async throws {
     let origin = LiveOrigin()
     let repository = MuxRepository()
     let map = origin.map().register(in: repository)
@@ -146,7 +153,7 @@ import Testing
     case request, signal, subscriber
   }
 
-  @Test(arguments: CacheKind.allCases, End.allCases)
+  @Test(.guarantee(.clearsCauseLiveFetches), arguments: CacheKind.allCases, End.allCases)
   func `is given nothing of a fetch that was running when clearAll was called`(
     kind: CacheKind,
     end: End
@@ -189,7 +196,7 @@ import Testing
     case signal, interval, refresh
   }
 
-  @Test(arguments: CacheKind.allCases, Reason.allCases)
+  @Test(.guarantee(.failedLiveFetchesWait), arguments: CacheKind.allCases, Reason.allCases)
   func `waits after a failed fetch for the next signal, interval or refresh, and for nothing else`(
     kind: CacheKind,
     reason: Reason
@@ -236,7 +243,7 @@ import Testing
 
   // MARK: - Reasons
 
-  @Test(arguments: CacheKind.allCases, 0..<8)
+  @Test(.guarantee(.shortestIntervalCounts), arguments: CacheKind.allCases, 0..<8)
   func `has every reason that was combined, and no other`(kind: CacheKind, reasons: Int) async {
     let (isWhenStale, ticks, isSignalled) = (reasons & 1 > 0, reasons & 2 > 0, reasons & 4 > 0)
     let origin = LiveOrigin()
@@ -270,7 +277,7 @@ import Testing
     if !isWhenStale, !ticks { #expect(origin.clock.nextDeadline == nil) }
   }
 
-  @Test(arguments: CacheKind.allCases)
+  @Test(.guarantee(.shortestIntervalCounts), arguments: CacheKind.allCases)
   func `of several intervals has the shortest, and one fetch for all that are due`(
     kind: CacheKind
   ) async {
@@ -316,7 +323,8 @@ import Testing
 
   // MARK: - Memory
 
-  @Test func `does not keep its map, and ends with it`() async {
+  @Test(.guarantee(.nothingRunsWithoutLiveSubscriptions))
+  func `does not keep its map, and ends with it`() async {
     let origin = LiveOrigin()
     var map: MultiplexerMap<Int, Int>? = origin.map()
     weak let weakMap = map
@@ -331,7 +339,8 @@ import Testing
     #expect(origin.fetches.count == 1)
   }
 
-  @Test func `counts towards no capacity, and its key can be evicted once it has ended`()
+  @Test(.guarantee(.liveKeysAreNotEvicted))
+  func `counts towards no capacity, and its key can be evicted once it has ended`()
     async throws
   {
     let clock = ManualClock()

@@ -11,7 +11,7 @@ import Testing
     CachePolicy(timeToLive: .seconds(1_000), failureTimeToLive: failureTimeToLive)
   }
 
-  @Test(arguments: CacheKind.allCases, [true, false])
+  @Test(.guarantee(.failedIntervalsKeepValuesFresh), arguments: CacheKind.allCases, [true, false])
   func `leaves a fresh value fresh, whether an interval or a signal has requested a newer one`(
     kind: CacheKind,
     isInterval: Bool
@@ -42,7 +42,7 @@ import Testing
     #expect(cache.statistics.hits == 20)
   }
 
-  @Test(arguments: CacheKind.allCases)
+  @Test(.guarantee(.failedRefreshesKeepValuesOutdated), arguments: CacheKind.allCases)
   func `for a refresh leaves the value outdated`(kind: CacheKind) async throws {
     let origin = LiveOrigin()
     origin.fail(2)
@@ -69,7 +69,11 @@ import Testing
     #expect(try await cache.request() == 1)
   }
 
-  @Test(arguments: CacheKind.allCases, [false, true])
+  @Test(
+    .guarantee(.rememberedFailuresHoldForLiveData),
+    arguments: CacheKind.allCases,
+    [false, true]
+  )
   func `is remembered for the live subscriptions that follow`(
     kind: CacheKind,
     hasValue: Bool
@@ -95,7 +99,7 @@ import Testing
     withExtendedLifetime(states) {}
   }
 
-  @Test(arguments: CacheKind.allCases)
+  @Test(.guarantee(.signalsIgnoreRememberedFailures), arguments: CacheKind.allCases)
   func `is remembered until an interval, a signal, a refresh or a clear`(
     kind: CacheKind
   ) async throws {

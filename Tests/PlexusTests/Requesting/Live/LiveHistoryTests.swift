@@ -5,7 +5,7 @@ import Testing
 
 @Suite(.fewAtOnce) struct `Any history of live subscriptions` {
   /// Each part has 500 histories: 4,000 in all.
-  @Test(arguments: 0..<8)
+  @Test(.guarantee(.liveDataAgreesWithASequentialModel), arguments: 0..<8)
   func `with failures, refreshes and clears is that of a simple sequential model, stress`(
     part: Int
   ) async throws {

@@ -4,7 +4,9 @@ import Testing
 @testable import Plexus
 
 @Suite(.fewAtOnce) struct `Every sequence of events of live subscriptions` {
-  @Test func `keeps every promise, with one subscription`() throws {
+  @Test(.guarantee(.clearsCauseLiveFetches)) func `keeps every promise, with one subscription`()
+    throws
+  {
     try walk(
       World(members: [World.Member(isWhenStale: true, interval: 3)]),
       events: [.fetchEnds, .fetchFails, .signal, .refresh, .clear, .signOut, .request, .advance],
@@ -12,7 +14,8 @@ import Testing
     )
   }
 
-  @Test func `keeps every promise, with subscriptions that come and go`() throws {
+  @Test(.guarantee(.clearsCauseLiveFetches))
+  func `keeps every promise, with subscriptions that come and go`() throws {
     try walk(World(members: []), events: World.Event.allCases, depth: 5)
   }
 }

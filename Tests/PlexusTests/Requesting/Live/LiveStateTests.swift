@@ -12,7 +12,8 @@ import Testing
     Sight(hasValue: true, deadline: deadline)
   }
 
-  @Test func `has one fetch at a time, and takes late ends of others for nothing`() {
+  @Test(.guarantee(.signalsFetchFreshValues))
+  func `has one fetch at a time, and takes late ends of others for nothing`() {
     var state = LiveState()
     let first = state.join(1, isWhenStale: true, interval: nil, missing, at: 0).fetch
     #expect(first?.isFresh == false)
@@ -27,7 +28,8 @@ import Testing
     #expect(state.signal(value(until: 10), at: 3).fetch?.isFresh == true)
   }
 
-  @Test func `wakes at the deadline if requested, and at the end of the shortest interval`() {
+  @Test(.guarantee(.shortestIntervalCounts))
+  func `wakes at the deadline if requested, and at the end of the shortest interval`() {
     var state = LiveState()
     let fetch = state.join(1, isWhenStale: false, interval: 30, missing, at: 2).fetch
     state.finish(fetch?.number ?? 0, value(until: 20), at: 4)
@@ -43,7 +45,8 @@ import Testing
     #expect(state.nextWake == nil)
   }
 
-  @Test func `loses no signal, refresh or tick between the end of a fetch and its report`() {
+  @Test(.guarantee(.signalsFetchFreshValues))
+  func `loses no signal, refresh or tick between the end of a fetch and its report`() {
     let failed = Sight(hasFailed: true)
     let events: [(inout LiveState) -> LiveState.Effects] = [
       { $0.signal(failed, at: 1) }, { $0.refresh(failed) }, { $0.wake(failed, at: 10) },
@@ -60,7 +63,8 @@ import Testing
     }
   }
 
-  @Test func `does not wake for what is stale when it arrives, or after a failure`() {
+  @Test(.guarantee(.shortestIntervalCounts))
+  func `does not wake for what is stale when it arrives, or after a failure`() {
     var state = LiveState()
     let fetch = state.join(1, isWhenStale: true, interval: nil, missing, at: 0).fetch
     state.finish(fetch?.number ?? 0, value(until: 5), at: 5)
@@ -71,7 +75,8 @@ import Testing
     #expect(state.nextWake == nil)
   }
 
-  @Test func `loses no deadline to a change that is noted before the timer wakes`() {
+  @Test(.guarantee(.shortestIntervalCounts))
+  func `loses no deadline to a change that is noted before the timer wakes`() {
     var state = LiveState()
     _ = state.join(1, isWhenStale: true, interval: nil, value(until: 10), at: 0)
     state.note(value(until: 10), at: 12)
@@ -85,7 +90,7 @@ import Testing
     #expect(state.nextWake == nil, "another value, which was stale when it arrived")
   }
 
-  @Test func `fetches once at a time at which both are due`() {
+  @Test(.guarantee(.shortestIntervalCounts)) func `fetches once at a time at which both are due`() {
     var state = LiveState()
     _ = state.join(1, isWhenStale: true, interval: 10, value(until: 10), at: 0)
     let effects = state.wake(value(until: 10), at: 10)
@@ -94,7 +99,8 @@ import Testing
     #expect(state.wake(value(until: 10), at: 10) == LiveState.Effects())
   }
 
-  @Test func `does nothing at rest but for a signal, a subscription or a value`() {
+  @Test(.guarantee(.clearsCauseLiveFetches))
+  func `does nothing at rest but for a signal, a subscription or a value`() {
     var state = LiveState()
     _ = state.join(1, isWhenStale: true, interval: 10, value(until: 100), at: 0)
     #expect(state.clear(isSignedOut: true).fetch == nil)
@@ -111,7 +117,8 @@ import Testing
     #expect(state.nextWake == 80)
   }
 
-  @Test func `ends everything with the last subscription`() {
+  @Test(.guarantee(.nothingRunsWithoutLiveSubscriptions))
+  func `ends everything with the last subscription`() {
     var state = LiveState()
     _ = state.join(1, isWhenStale: true, interval: 10, missing, at: 0)
     #expect(state.leave(1, at: 1).leavesFetch)

@@ -4,7 +4,8 @@ import TestSupport
 import Testing
 
 @Suite(.fewAtOnce) struct `A live subscription` {
-  @Test func `fetches a missing value, once for all and for requests`() async throws {
+  @Test(.guarantee(.liveSubscriptionsShareOneFetch))
+  func `fetches a missing value, once for all and for requests`() async throws {
     let origin = LiveOrigin(isHeldUp: true)
     let cache = origin.multiplexer()
     let streams = (0..<3).map { _ in cache.subscription(refetching: .whenStale) }
@@ -16,7 +17,8 @@ import Testing
     #expect(cache.statistics.fetches == 1)
   }
 
-  @Test func `fetches nothing that is fresh, and what is stale`() async {
+  @Test(.guarantee(.liveSubscriptionsShareOneFetch))
+  func `fetches nothing that is fresh, and what is stale`() async {
     let origin = LiveOrigin()
     let cache = origin.multiplexer()
     cache.store(7)
@@ -29,7 +31,8 @@ import Testing
     #expect(cache.statistics.fetches == 1)
   }
 
-  @Test func `fetches when the value goes stale, again and again`() async {
+  @Test(.guarantee(.liveSubscriptionsShareOneFetch))
+  func `fetches when the value goes stale, again and again`() async {
     let origin = LiveOrigin()
     let cache = origin.multiplexer()
     let states = cache.subscription(refetching: .whenStale)
@@ -43,7 +46,8 @@ import Testing
     }
   }
 
-  @Test func `does not fetch over and over what is stale when it arrives`() async {
+  @Test(.guarantee(.liveSubscriptionsShareOneFetch))
+  func `does not fetch over and over what is stale when it arrives`() async {
     let origin = LiveOrigin()
     let cache = origin.multiplexer(CachePolicy(timeToLive: .zero))
     let states = cache.subscription(refetching: .whenStale)
@@ -54,7 +58,8 @@ import Testing
     #expect(origin.clock.sleeperCount == 0)
   }
 
-  @Test func `fetches with every interval from the subscription on, fresh or stale`() async {
+  @Test(.guarantee(.shortestIntervalCounts))
+  func `fetches with every interval from the subscription on, fresh or stale`() async {
     let origin = LiveOrigin()
     let cache = origin.multiplexer()
     origin.clock.advance(by: .seconds(3))
@@ -75,7 +80,9 @@ import Testing
     #expect(cache.statistics.fetches == 6)
   }
 
-  @Test func `bears an interval that no clock can measure`() async {
+  @Test(.guarantee(.shortestIntervalCounts)) func `bears an interval that no clock can measure`()
+    async
+  {
     let origin = LiveOrigin()
     let cache = origin.multiplexer()
     let interval = Duration(secondsComponent: 0, attosecondsComponent: 1)
@@ -88,7 +95,9 @@ import Testing
     #expect(cache.statistics.fetches == 2)
   }
 
-  @Test func `of several intervals keeps to the shortest`() async {
+  @Test(.guarantee(.shortestIntervalCounts)) func `of several intervals keeps to the shortest`()
+    async
+  {
     let origin = LiveOrigin()
     let cache = origin.multiplexer()
     let slow = cache.subscription(refetching: .every(.seconds(30)))
@@ -108,7 +117,11 @@ import Testing
     await slow.loaded(3)
   }
 
-  @Test(arguments: [CachePolicy.UnobservedFetch.cancel, .finishAndStore], [true, false])
+  @Test(
+    .guarantee(.interruptedLiveRefreshesFetchAgain),
+    arguments: [CachePolicy.UnobservedFetch.cancel, .finishAndStore],
+    [true, false]
+  )
   func `fetches after a refresh whose fetch an update has cut off`(
     whenUnobserved: CachePolicy.UnobservedFetch,
     isQueued: Bool
@@ -131,7 +144,8 @@ import Testing
     #expect(cache.cachedValue == 2)
   }
 
-  @Test func `fetches a fresh value with every signal, and joins a fetch in flight`() async {
+  @Test(.guarantee(.signalsFetchFreshValues))
+  func `fetches a fresh value with every signal, and joins a fetch in flight`() async {
     let origin = LiveOrigin()
     let cache = origin.multiplexer()
     let signals = Messenger<Void>()
@@ -154,7 +168,8 @@ import Testing
     withExtendedLifetime(witness) {}
   }
 
-  @Test func `continues without signals when their sequence has ended or failed`() async {
+  @Test(.guarantee(.signalsFetchFreshValues))
+  func `continues without signals when their sequence has ended or failed`() async {
     let origin = LiveOrigin()
     let cache = origin.multiplexer()
     let failing = AsyncThrowingStream<Int, any Error> { $0.finish(throwing: Broken()) }
@@ -166,7 +181,9 @@ import Testing
     #expect(cache.statistics.fetches == 2)
   }
 
-  @Test func `fetches after a refresh and after a clear`() async throws {
+  @Test(.guarantee(.clearsCauseLiveFetches)) func `fetches after a refresh and after a clear`()
+    async throws
+  {
     let origin = LiveOrigin()
     let cache = origin.multiplexer()
     let states = cache.subscription(refetching: .whenStale)
@@ -180,7 +197,8 @@ import Testing
     #expect(cache.statistics.fetches == 4)
   }
 
-  @Test func `fetches again when it is cleared during a fetch`() async throws {
+  @Test(.guarantee(.clearsCauseLiveFetches))
+  func `fetches again when it is cleared during a fetch`() async throws {
     let origin = LiveOrigin(isHeldUp: true)
     let cache = origin.multiplexer()
     let states = cache.subscription(refetching: .whenStale)
@@ -192,7 +210,8 @@ import Testing
     #expect(cache.statistics.fetches == 2)
   }
 
-  @Test func `rests after clearAll until the value is requested`() async throws {
+  @Test(.guarantee(.clearsCauseLiveFetches))
+  func `rests after clearAll until the value is requested`() async throws {
     let origin = LiveOrigin()
     let repository = MuxRepository()
     let cache = origin.multiplexer().register(in: repository)
@@ -223,7 +242,8 @@ import Testing
     #expect(cache.statistics.fetches == 5)
   }
 
-  @Test func `of a key rests after its tags were cleared until it is requested`() async throws {
+  @Test(.guarantee(.clearsCauseLiveFetches))
+  func `of a key rests after its tags were cleared until it is requested`() async throws {
     let origin = LiveOrigin()
     let map = MultiplexerMap<Int, Int>(
       tagging: { _ in ["account"] },
@@ -242,7 +262,8 @@ import Testing
     await states.loaded(3)
   }
 
-  @Test func `leaves nothing running when the last one has left`() async {
+  @Test(.guarantee(.nothingRunsWithoutLiveSubscriptions))
+  func `leaves nothing running when the last one has left`() async {
     let origin = LiveOrigin(isHeldUp: true)
     let cache = origin.multiplexer(CachePolicy(whenUnobserved: .cancel))
     let signals = Messenger<Void>()
@@ -268,7 +289,8 @@ import Testing
     #expect(cache.statistics.fetches == 1)
   }
 
-  @Test func `does not keep the cache, and ends with it`() async {
+  @Test(.guarantee(.nothingRunsWithoutLiveSubscriptions))
+  func `does not keep the cache, and ends with it`() async {
     let origin = LiveOrigin()
     var cache: Multiplexer<Int>? = origin.multiplexer()
     weak let weakCache = cache
@@ -284,7 +306,8 @@ import Testing
     #expect(origin.fetches.count == 1)
   }
 
-  @Test func `of a key keeps it from being evicted, and fetches that key only`() async throws {
+  @Test(.guarantee(.liveKeysAreNotEvicted))
+  func `of a key keeps it from being evicted, and fetches that key only`() async throws {
     let fetches = Log<Int>()
     let map = MultiplexerMap<Int, Int>(capacity: .count(16)) { key in
       fetches.append(key)
@@ -301,7 +324,9 @@ import Testing
     #expect(fetches.entries.filter { $0 == 7 }.count == 1)
   }
 
-  @Test func `of a key lets it be evicted afterwards`() async throws {
+  @Test(.guarantee(.liveKeysAreNotEvicted)) func `of a key lets it be evicted afterwards`()
+    async throws
+  {
     let map = MultiplexerMap<Int, Int>(capacity: .count(16)) { $0 }
     do {
       let states = map[7].subscription(refetching: .whenStale)
@@ -311,7 +336,8 @@ import Testing
     #expect(map.cachedValue(7) == nil)
   }
 
-  @Test func `takes states like every other subscription, under its policy`() async {
+  @Test(.guarantee(.liveSubscriptionsHaveTheirPolicy))
+  func `takes states like every other subscription, under its policy`() async {
     let origin = LiveOrigin()
     let cache = origin.multiplexer()
     cache.store(1)

@@ -16,7 +16,10 @@ private final class Counted: Sendable {
 }
 
 @Suite(.fewAtOnce) struct `Memory that is bounded, with a cacher` {
-  @Test(arguments: [CacheCapacity<Counted>.count(32), .cost(64, of: { _ in 2 })])
+  @Test(
+    .guarantee(.slowCachersKeepMemoryBounded),
+    arguments: [CacheCapacity<Counted>.count(32), .cost(64, of: { _ in 2 })]
+  )
   private func `stays bounded while the cacher does not return`(
     capacity: CacheCapacity<Counted>
   ) async throws {
@@ -40,7 +43,9 @@ private final class Counted: Sendable {
     #expect(cacher.entries.count < 20_000)
   }
 
-  @Test func `clears memory without giving up a value`() async throws {
+  @Test(.guarantee(.slowCachersKeepMemoryBounded)) func `clears memory without giving up a value`()
+    async throws
+  {
     let cacher = ControlledCacher<Int>()
     let map = MultiplexerMap<Int, Int>(capacity: .count(500), cacher: cacher) { $0 }
     for key in 0..<500 { map.store(key, for: key) }

@@ -15,7 +15,8 @@ import Testing
     }
   }
 
-  @Test func `that cannot be read soon delay no other key of the fetch`() async throws {
+  @Test(.guarantee(.severalCopiesShareOneTimeout))
+  func `that cannot be read soon delay no other key of the fetch`() async throws {
     cacher.entries["2"] = CacheEntry(7, age: .seconds(10))
     let gate = Gate()
     cacher.onCall { if $0.keys == ["1"] { await waitUnmoved(gate) } }
@@ -43,7 +44,7 @@ import Testing
     #expect(map.statistics.fetches == 1)
   }
 
-  @Test func `have one storage timeout`() async throws {
+  @Test(.guarantee(.severalCopiesShareOneTimeout)) func `have one storage timeout`() async throws {
     let gate = cacher.hold(.read)
     let fetches = RecordedChannel<[Int]>()
     let map = map(fetches)
@@ -55,7 +56,8 @@ import Testing
     gate.open()
   }
 
-  @Test func `are read with one call if the cacher can do that`() async throws {
+  @Test(.guarantee(.severalCopiesShareOneTimeout))
+  func `are read with one call if the cacher can do that`() async throws {
     let reader = BatchReader()
     let map = MultiplexerMap<Int, Int>.bulk(
       id: "users",
@@ -123,7 +125,8 @@ import Testing
     }
   }
 
-  @Test func `that are slow leave the values of an earlier part of the fetch their age`()
+  @Test(.guarantee(.fetchesOfSeveralKeysHaveTheirOwnStarts))
+  func `that are slow leave the values of an earlier part of the fetch their age`()
     async throws
   {
     let split = await Split(cacher, clock)
@@ -133,7 +136,8 @@ import Testing
     #expect(try await split.map.response(2).age == .zero)
   }
 
-  @Test func `that are slow bring back no value that was cleared since its part has begun`()
+  @Test(.guarantee(.fetchesOfSeveralKeysHaveTheirOwnStarts))
+  func `that are slow bring back no value that was cleared since its part has begun`()
     async throws
   {
     let split = await Split(cacher, clock)
@@ -150,7 +154,10 @@ import Testing
     #expect(cacher.entries["2"]?.value == 20)
   }
 
-  @Test(arguments: [CachePolicy.CacherRead.beforeFetch, .afterConnectivityError])
+  @Test(
+    .guarantee(.fetchesOfSeveralKeysHaveTheirOwnStarts),
+    arguments: [CachePolicy.CacherRead.beforeFetch, .afterConnectivityError]
+  )
   func `are read for each fetch of a key, also if a clear has detached one of their batch`(
     read: CachePolicy.CacherRead
   ) async throws {

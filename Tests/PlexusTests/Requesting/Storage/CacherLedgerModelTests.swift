@@ -10,7 +10,8 @@ import Testing
     CacheGeneration(epoch: epoch, number: number)
   }
 
-  @Test func `are skipped if no removal of others came in between`() {
+  @Test(.guarantee(.clearedKeysAreNotWrittenBack))
+  func `are skipped if no removal of others came in between`() {
     var removals = CacherLedger.State()
     removals.note(1, by: owner, before: generation(3), after: generation(4))
     removals.note(2, by: owner, before: generation(4), after: generation(6))
@@ -53,7 +54,8 @@ import Testing
     #expect(removals.skipped(by: generation(440), for: owner) == generation(441))
   }
 
-  @Test func `of caches with other entries are skipped, and those of others are not`() {
+  @Test(.guarantee(.mapsClearedTogetherStillWrite))
+  func `of caches with other entries are skipped, and those of others are not`() {
     let (other, same) = (
       CacherLedger.Owner(id: 2, part: "b/"), CacherLedger.Owner(id: 3, part: "a/")
     )

@@ -19,7 +19,7 @@ import Testing
     }
   }
 
-  @Test(arguments: CacheKind.allCases)
+  @Test(.guarantee(.clearIsDurable), arguments: CacheKind.allCases)
   func `R7: returns when the removal is durable, and not before`(kind: CacheKind) async throws {
     cacher.entries["key"] = CacheEntry(7, age: .seconds(10))
     let cache = counting(kind)
@@ -59,7 +59,7 @@ import Testing
     #expect(try await cache.request() == 2)
   }
 
-  @Test(arguments: CacheKind.allCases, [false, true])
+  @Test(.guarantee(.clearIsDurable), arguments: CacheKind.allCases, [false, true])
   func `R7: wins over a flush in progress`(kind: CacheKind, all: Bool) async throws {
     let cache = counting(kind)
     cache.store(7)
@@ -225,7 +225,8 @@ import Testing
     }
   }
 
-  @Test func `R7: what is stored and flushed while everything is being cleared stays stored`()
+  @Test(.guarantee(.clearIsDurable))
+  func `R7: what is stored and flushed while everything is being cleared stays stored`()
     async throws
   {
     for round in 0..<300 {
@@ -281,7 +282,8 @@ import Testing
 @Suite(.fewAtOnce) struct `A repository of members with stored copies` {
   let repository = MuxRepository()
 
-  @Test func `R8: no earlier value comes back from a cacher that members share`() async throws {
+  @Test(.guarantee(.repositoryClearDetachesFirst))
+  func `R8: no earlier value comes back from a cacher that members share`() async throws {
     let cacher = ControlledCacher<Int>()
     let tally = Tally()
     let members = (0..<3).map { _ in
@@ -331,7 +333,8 @@ import Testing
     #expect(cache.cachedValue == nil)
   }
 
-  @Test func `R8: removes the copies of members that were released before`() async throws {
+  @Test(.guarantee(.repositoryClearCoversReleasedMembers))
+  func `R8: removes the copies of members that were released before`() async throws {
     let cacher = ControlledCacher<Int>()
     let entry = CacheEntry(7, age: .seconds(10))
     cacher.entries = ["me": entry, "users/1": entry, "others/1": entry, "you": entry]
@@ -352,7 +355,8 @@ import Testing
     #expect(cacher.calls.count == 2, "Nothing is left to be removed")
   }
 
-  @Test func `R8: removes all copies of a released map without an id`() async throws {
+  @Test(.guarantee(.repositoryClearCoversReleasedMembers))
+  func `R8: removes all copies of a released map without an id`() async throws {
     let cacher = ControlledCacher<Int>()
     let entry = CacheEntry(7, age: .seconds(10))
     cacher.entries = ["1": entry, "2": entry]
@@ -369,7 +373,8 @@ import Testing
     #expect(cacher.count(of: .removeAll) == 1, "Nothing is left to be removed")
   }
 
-  @Test func `R8: does not add up the storage timeouts of members that share a cacher`()
+  @Test(.guarantee(.mapsClearedTogetherStillWrite))
+  func `R8: does not add up the storage timeouts of members that share a cacher`()
     async throws
   {
     let (cacher, clock) = (ControlledCacher<Int>(), ManualClock())
@@ -394,7 +399,8 @@ import Testing
     withExtendedLifetime(maps) {}
   }
 
-  @Test func `R8: tries again to remove the copies of released members, and names them`()
+  @Test(.guarantee(.repositoryClearCoversReleasedMembers))
+  func `R8: tries again to remove the copies of released members, and names them`()
     async throws
   {
     let cacher = ControlledCacher<Int>()

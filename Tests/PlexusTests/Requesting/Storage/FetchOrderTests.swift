@@ -34,7 +34,7 @@ struct `A copy of a value whose fetch began before a command of another cache` {
     )
   }
 
-  @Test(arguments: Command.allCases, [false, true])
+  @Test(.guarantee(.clearsByTagOutdateOtherCaches), arguments: Command.allCases, [false, true])
   func `is no answer`(command: Command, counts: Bool) async throws {
     if counts { cacher.setGeneration(5) }
     let gate = Gate()
@@ -68,7 +68,11 @@ struct `A copy of a value whose fetch began before a command of another cache` {
     #expect(try await first.request(1) == 2)
   }
 
-  @Test(arguments: Command.allCases, [CachePolicy.CacherRead.beforeFetch, .afterConnectivityError])
+  @Test(
+    .guarantee(.updatesKeepTheAge),
+    arguments: Command.allCases,
+    [CachePolicy.CacherRead.beforeFetch, .afterConnectivityError]
+  )
   func `is no answer after an update of it that found it on its way to the cacher`(
     command: Command,
     read: CachePolicy.CacherRead
@@ -94,6 +98,7 @@ struct `A copy of a value whose fetch began before a command of another cache` {
   }
 
   @Test(
+    .guarantee(.updatesKeepTheAge),
     arguments: [Command.refreshTags, .refreshKey, .refreshAll],
     [CachePolicy.CacherRead.beforeFetch, .afterConnectivityError]
   )
@@ -166,7 +171,7 @@ struct `A copy of a value whose fetch began before a command of another cache` {
     #expect(try await map.response(1).age == .seconds(60))
   }
 
-  @Test(arguments: CacheKind.allCases)
+  @Test(.guarantee(.futureCopiesAreRemoved), arguments: CacheKind.allCases)
   func `is removed when its time lies in the future`(kind: CacheKind) async throws {
     cacher.entries["key"] = CacheEntry(7, age: .seconds(-3_600))
     let cache = kind.make(storedIn: cacher, policy: .readingFirst()) { throw Broken() }

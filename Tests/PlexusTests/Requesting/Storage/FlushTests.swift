@@ -23,7 +23,7 @@ import Testing
     }
   }
 
-  @Test(arguments: CacheKind.allCases)
+  @Test(.guarantee(.flushWritesOnlyChanges), arguments: CacheKind.allCases)
   func `writes what has changed since it was written, and nothing else`(
     kind: CacheKind
   ) async throws {
@@ -63,7 +63,8 @@ import Testing
     #expect(cacher.count(of: .store) == 0)
   }
 
-  @Test func `writes a batch, names the keys that failed, and tries them again`() async throws {
+  @Test(.guarantee(.flushWritesOnlyChanges))
+  func `writes a batch, names the keys that failed, and tries them again`() async throws {
     let map = map()
     for key in 1...4 { _ = try await map.request(key) }
     cacher.fail(.store, with: ["2", "3"])
@@ -90,7 +91,7 @@ import Testing
     #expect(cacher.entries.count == 3)
   }
 
-  @Test(arguments: CacheKind.allCases)
+  @Test(.guarantee(.failingCachersFailNoRequest), arguments: CacheKind.allCases)
   func `R15: a cacher whose calls all fail fails no request, and every error is reported`(
     kind: CacheKind
   ) async throws {
@@ -202,7 +203,8 @@ import Testing
     #expect(cacher.count(of: .store) == 1)
   }
 
-  @Test func `evicting writes what was not written, without a call`() async throws {
+  @Test(.guarantee(.evictedValuesAreWrittenFirst))
+  func `evicting writes what was not written, without a call`() async throws {
     let map = map(capacity: .count(2), policy: .readingFirst())
     let gate = cacher.hold(.store)
     for key in 1...3 { _ = try await map.request(key) }

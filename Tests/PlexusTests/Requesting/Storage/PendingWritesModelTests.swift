@@ -41,7 +41,7 @@ import Testing
     }
   }
 
-  @Test(arguments: [false, true])
+  @Test(.guarantee(.storedValuesDoNotReplaceLaterChanges), arguments: [false, true])
   func `notes until a newer value that other processes can have changed a key`(ofAll: Bool) {
     var writes = PendingWrites<Int, Int>(isReadFirst: true, isShared: true)
     var effects = CacheEffects(tellsEvents: false)
@@ -59,7 +59,8 @@ import Testing
     #expect(isContested(1, writes) == [true])
   }
 
-  @Test func `keeps nothing of a note that is replaced`() {
+  @Test(.guarantee(.storedValuesDoNotReplaceLaterChanges))
+  func `keeps nothing of a note that is replaced`() {
     var writes = PendingWrites<Int, Int>(isReadFirst: true, isShared: true)
     var effects = CacheEffects(tellsEvents: false)
     writes.noteValue(1, hash: 1, name: "1", isNewest: true, &effects)
@@ -70,7 +71,8 @@ import Testing
 }
 
 @Suite(.fewAtOnce) struct `A pendingWrites of a bounded cache` {
-  @Test func `records many refreshes as one, which outdates the same copies`() {
+  @Test(.guarantee(.slowCachersKeepMemoryBounded))
+  func `records many refreshes as one, which outdates the same copies`() {
     var pendingWrites = PendingWrites<Int, Int>(isReadFirst: true, isBounded: true)
     for key in 0..<100_000 {
       pendingWrites.refresh("\(key)", at: .seconds(key))

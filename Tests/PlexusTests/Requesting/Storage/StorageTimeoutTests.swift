@@ -32,7 +32,7 @@ import Testing
     #expect(CachePolicy().storageTimeout == .seconds(5))
   }
 
-  @Test(arguments: CacheKind.allCases)
+  @Test(.guarantee(.hangingCachersAreMisses), arguments: CacheKind.allCases)
   func `is a miss after the storage timeout`(kind: CacheKind) async throws {
     cacher.entries["key"] = CacheEntry(7, age: .seconds(10))
     let gate = cacher.hold(.read)
@@ -63,8 +63,8 @@ import Testing
     gate.open()
   }
 
-  @Test func `is not read for thirty seconds, and then by one call until it returns`() async throws
-  {
+  @Test(.guarantee(.hangingCachersAreMisses))
+  func `is not read for thirty seconds, and then by one call until it returns`() async throws {
     for key in 0..<9 { cacher.entries["\(key)"] = CacheEntry(7, age: .seconds(10)) }
     let policy = CachePolicy(cacherRead: .beforeFetch, storageTimeout: .seconds(2))
     let map = MultiplexerMap<Int, Int>(policy: policy, cacher: cacher, clock: clock) { $0 }
@@ -87,7 +87,7 @@ import Testing
     #expect(try await map.request(5) == 7)
   }
 
-  @Test(arguments: CacheKind.allCases)
+  @Test(.guarantee(.hangingCachersAreMisses), arguments: CacheKind.allCases)
   func `has a generation that is not read for thirty seconds`(kind: CacheKind) async throws {
     cacher.setGeneration(5)
     let cache = cache(kind)
@@ -110,7 +110,7 @@ import Testing
     #expect(cacher.entries["key"]?.generation?.number == 6)
   }
 
-  @Test(arguments: CacheKind.allCases)
+  @Test(.guarantee(.flushAndClearThrowForHangingCachers), arguments: CacheKind.allCases)
   func `lets a flush report the keys, which the next flush writes`(kind: CacheKind) async throws {
     let cache = cache(kind)
     cache.store(7)
@@ -129,7 +129,11 @@ import Testing
     #expect(cacher.value() == 8)
   }
 
-  @Test(arguments: CacheKind.allCases, [false, true])
+  @Test(
+    .guarantee(.flushAndClearThrowForHangingCachers),
+    arguments: CacheKind.allCases,
+    [false, true]
+  )
   func `R7: lets a clear throw, whose copy is never used and is removed again`(
     kind: CacheKind,
     all: Bool
@@ -150,7 +154,11 @@ import Testing
     gate.open()
   }
 
-  @Test(arguments: CacheKind.allCases, [false, true])
+  @Test(
+    .guarantee(.flushAndClearThrowForHangingCachers),
+    arguments: CacheKind.allCases,
+    [false, true]
+  )
   func `R7: an abandoned write restores nothing that was cleared`(
     kind: CacheKind,
     all: Bool

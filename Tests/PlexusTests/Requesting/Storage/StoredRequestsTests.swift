@@ -6,7 +6,7 @@ import Testing
 @Suite(.fewAtOnce) struct `A stored copy, read before the first fetch` {
   let cacher = ControlledCacher<Int>()
 
-  @Test(arguments: CacheKind.allCases)
+  @Test(.guarantee(.cachersAreReadAfterFailures), arguments: CacheKind.allCases)
   func `answers in place of a fetch while it is fresh`(kind: CacheKind) async throws {
     let time = RealTime()
     cacher.entries["key"] = CacheEntry(7, age: .seconds(600))
@@ -73,7 +73,7 @@ import Testing
     #expect(context?.validator == "tag")
   }
 
-  @Test(arguments: CacheKind.allCases)
+  @Test(.guarantee(.storedEntriesHaveTheTimeOfDay), arguments: CacheKind.allCases)
   func `R14: that is too old is what the fetch renews`(kind: CacheKind) async throws {
     let time = RealTime()
     cacher.entries["key"] = CacheEntry(7, age: .seconds(2_000), validator: "tag")
@@ -133,7 +133,7 @@ import Testing
     #expect(cache.statistics.joins == 4)
   }
 
-  @Test(arguments: CacheKind.allCases)
+  @Test(.guarantee(.storedEntriesHaveTheTimeOfDay), arguments: CacheKind.allCases)
   func `R14: from the future is stale, neither fresh nor an error`(kind: CacheKind) async throws {
     cacher.entries["key"] = CacheEntry(7, age: .seconds(-3_600))
     let cache = kind.make(storedIn: cacher, policy: .readingFirst()) { 1 }
@@ -205,7 +205,7 @@ import Testing
     )
   }
 
-  @Test(arguments: CacheKind.allCases)
+  @Test(.guarantee(.refreshCausesOneMoreFetch), arguments: CacheKind.allCases)
   func `R9: from before a refresh is no answer`(kind: CacheKind) async throws {
     for refreshes in [{ (cache: CacheUnderTest<Int>) in _ = cache.refresh() }, { $0.refreshAll() }]
     {

@@ -15,7 +15,7 @@ import Testing
     #expect(cache.statistics.restorations == 0)
   }
 
-  @Test(arguments: CacheKind.allCases)
+  @Test(.guarantee(.cachersAreReadAfterFailures), arguments: CacheKind.allCases)
   func `is not read after an error for which it must not be used`(kind: CacheKind) async throws {
     cacher.entries["key"] = CacheEntry(7, age: .seconds(10))
     let cache = kind.make(storedIn: cacher) { throw Broken() }
@@ -47,7 +47,7 @@ import Testing
     #expect(cacher.count(of: .read) == 1)
   }
 
-  @Test(arguments: CacheKind.allCases)
+  @Test(.guarantee(.failuresKeepTheValue), arguments: CacheKind.allCases)
   func `R4: is used from memory after the next error, without being read again`(
     kind: CacheKind
   ) async throws {
@@ -79,7 +79,7 @@ import Testing
     #expect(cache.statistics.restorations == 0)
   }
 
-  @Test(arguments: CacheKind.allCases)
+  @Test(.guarantee(.cachersAreReadAfterFailures), arguments: CacheKind.allCases)
   func `is returned to all callers, and renewed by the next fetch`(kind: CacheKind) async throws {
     cacher.entries["key"] = CacheEntry(7, age: .seconds(10), validator: "tag")
     let gate = cacher.hold(.read)

@@ -21,7 +21,8 @@ import Testing
     #expect(isSatisfied())
   }
 
-  @Test func `writes what was stored, fetched and updated so long after the first change`()
+  @Test(.guarantee(.writeBehindWritesAndRetries))
+  func `writes what was stored, fetched and updated so long after the first change`()
     async throws
   {
     let cacher = SimpleCacher()
@@ -38,7 +39,8 @@ import Testing
     #expect(cacher.values == ["1": 9, "2": 2])
   }
 
-  @Test func `counts the time from the first change that is not written`() async throws {
+  @Test(.guarantee(.writeBehindWritesAndRetries))
+  func `counts the time from the first change that is not written`() async throws {
     let cacher = SimpleCacher()
     let map = map(cacher)
     let events = Recorder(map.events())
@@ -56,7 +58,8 @@ import Testing
     #expect(cacher.values == ["1": 1, "2": 2])
   }
 
-  @Test func `writes what is stored while copies are removed for an earlier write`() async throws {
+  @Test(.guarantee(.writesContinueDuringRemovals))
+  func `writes what is stored while copies are removed for an earlier write`() async throws {
     let cacher = ControlledCacher<Int>()
     let map = map(cacher)
     let rounds = Tally()
@@ -81,7 +84,9 @@ import Testing
     #expect(cacher.value("7") == 18)
   }
 
-  @Test func `tries again after the same time`() async throws {
+  @Test(.guarantee(.writeBehindWritesAndRetries)) func `tries again after the same time`()
+    async throws
+  {
     let cacher = FailingCacher(failures: 2)
     let map = map(cacher)
     let events = Recorder(map.events())
@@ -99,7 +104,9 @@ import Testing
     #expect(cacher.stored == ["1": 1])
   }
 
-  @Test func `loses nothing of a map that is released`() async throws {
+  @Test(.guarantee(.writeBehindWritesAndRetries)) func `loses nothing of a map that is released`()
+    async throws
+  {
     let cacher = SimpleCacher()
     var map: MultiplexerMap<Int, Int>? = self.map(cacher)
     map?.store(1, for: 1)
@@ -112,7 +119,8 @@ import Testing
     #expect(cacher.values == ["1": 1])
   }
 
-  @Test func `loses nothing that changes while a map that is released is written`() async throws {
+  @Test(.guarantee(.releasedMapsWriteTheirChanges))
+  func `loses nothing that changes while a map that is released is written`() async throws {
     let cacher = SlowCacher()
     let policy = CachePolicy(storageTimeout: .seconds(10_000_000_000), writeBehind: .seconds(3))
     var map: MultiplexerMap<Int, Int>? = MultiplexerMap(
@@ -135,7 +143,7 @@ import Testing
     #expect(cacher.values == ["1": 3, "2": 2])
   }
 
-  @Test(arguments: [1, 5], [false, true])
+  @Test(.guarantee(.releasedMapsWriteTheirChanges), arguments: [1, 5], [false, true])
   func `loses nothing of a map that is released after failed writes`(
     failures: Int,
     isFlushed: Bool
@@ -193,7 +201,8 @@ import Testing
     #expect(cacher.attemptCount == 16)
   }
 
-  @Test func `without a delay does not try again at once`() async {
+  @Test(.guarantee(.writeBehindWritesAndRetries))
+  func `without a delay does not try again at once`() async {
     let cacher = FailingCacher(failures: 1)
     let map = MultiplexerMap<Int, Int>(
       // Without a time limit of the cacher nothing else sleeps.
