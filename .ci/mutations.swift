@@ -9,7 +9,9 @@ import Foundation
 
 struct Entry {
   let number: Int
-  let file: String
+  var file = ""
+  /// The place of the text in the file without indentation, in bytes.
+  var place = 0..<0
   var bug = ""
   var tests = ""
   var text: [Substring] = []
@@ -18,10 +20,12 @@ struct Entry {
   var module: String { String(file.split(separator: "/").dropFirst().first ?? "") }
   var isInLua: Bool { file.hasSuffix(".lua") }
 
-  /// What stands in place of the text in the copy.
-  var plant: String {
-    let text = text.joined(separator: "\n")
-    let replacement = replacement.joined(separator: "\n")
+  /// Returns what stands in the copy in place of the text, as the file has it.
+  func plant(_ text: Substring) -> String {
+    // The file has the indentation of the first line.
+    let replacement = String(
+      replacement.joined(separator: "\n").drop { $0 == " " || $0 == "\t" }
+    )
     // A program chooses one of them when it reads the text.
     if isInLua { return "\u{1}\(number)\u{2}\(replacement)\u{2}\(text)\u{1}" }
     if replacement.isEmpty { return "if !planted(\(number)) { \(text) }" }
@@ -44,8 +48,8 @@ func entries(in path: String) throws -> [Entry] {
     let last = entries.count - 1
     switch words.first {
     case nil, "#": break
-    case let word? where line.hasPrefix(word) && Int(word) != nil && words.count == 2:
-      entries.append(Entry(number: Int(word) ?? 0, file: rest))
+    case let word? where line == word && word.allSatisfy(\.isNumber):
+      entries.append(Entry(number: Int(word) ?? 0))
     case "bug:" where last >= 0: entries[last].bug = rest
     case "tests:" where last >= 0: entries[last].tests = rest
     case _ where line.hasPrefix("-") && last >= 0: entries[last].text.append(line.dropFirst())
@@ -61,30 +65,81 @@ func entries(in path: String) throws -> [Entry] {
   return entries
 }
 
-/// The source text of a file with its bugs planted.
-func planted(_ source: String, _ entries: [Entry]) -> String {
-  var places: [(range: Range<String.Index>, entry: Entry)] = []
-  for entry in entries {
-    let text = entry.text.joined(separator: "\n")
-    let count = text.isEmpty ? 0 : source.components(separatedBy: text).count - 1
-    guard count == 1, let range = source.range(of: text) else {
+/// Returns lines without the whitespace at their beginning.
+func unindented(_ lines: [Substring]) -> String {
+  lines.map { $0.drop { $0 == " " || $0 == "\t" } }.joined(separator: "\n")
+}
+
+/// Returns the offsets at which a text occurs in another one, for which the methods of strings take a hundred times as long.
+func offsets(of text: String, in whole: String) -> [Int] {
+  whole.withCString { start in
+    var offsets: [Int] = []
+    var position = start
+    while !text.isEmpty, let found = strstr(position, text) {
+      offsets.append(UnsafePointer(found) - start)
+      position = UnsafePointer(found) + 1
+    }
+    return offsets
+  }
+}
+
+/// Notes the file and the place of each entry, whose text occurs once in all files.
+func locate(_ entries: inout [Entry], in sources: [String: String]) {
+  var whole = ""
+  var files: [(path: String, offset: Int)] = []
+  for (path, source) in sources {
+    files.append((path, whole.utf8.count))
+    // No text goes on in the next file.
+    whole +=
+      unindented(source.split(separator: "\n", omittingEmptySubsequences: false)) + "\u{1}\n"
+  }
+  for index in entries.indices {
+    let text = unindented(entries[index].text)
+    let found = offsets(of: text, in: whole).compactMap { offset in
+      files.last { $0.offset <= offset }.map { (path: $0.path, offset: offset - $0.offset) }
+    }
+    guard found.count == 1 else {
       problems.append(
-        "entry \(entry.number) is out of date: its text occurs \(count) times in \(entry.file)"
+        "entry \(entries[index].number) is out of date: its text occurs \(found.count) times"
+          + found.map { "\n  in \($0.path)" }.sorted().joined()
       )
       continue
     }
-    places.append((range, entry))
+    entries[index].file = found[0].path
+    entries[index].place = found[0].offset..<found[0].offset + text.utf8.count
   }
-  places.sort { $0.range.lowerBound < $1.range.lowerBound }
-  for (one, next) in zip(places, places.dropFirst())
-  where next.range.lowerBound < one.range.upperBound {
-    problems.append(
-      "entries \(one.entry.number) and \(next.entry.number) overlap in \(one.entry.file)"
-    )
+}
+
+/// Returns the range in a source text of a place in it without indentation.
+func range(of place: Range<Int>, in source: String) -> Range<String.Index> {
+  var (index, offset, isIndentation) = (source.startIndex, 0, true)
+  var begin = index
+  while offset < place.upperBound {
+    let byte = source.utf8[index]
+    isIndentation = isIndentation && (byte == UInt8(ascii: " ") || byte == UInt8(ascii: "\t"))
+    if !isIndentation {
+      if offset == place.lowerBound { begin = index }
+      offset += 1
+      isIndentation = byte == UInt8(ascii: "\n")
+    }
+    index = source.utf8.index(after: index)
+  }
+  return begin..<index
+}
+
+/// The source text of a file with its bugs planted.
+func planted(_ source: String, _ entries: [Entry]) -> String {
+  let entries = entries.sorted { $0.place.lowerBound < $1.place.lowerBound }
+  for (one, next) in zip(entries, entries.dropFirst())
+  where next.place.lowerBound < one.place.upperBound {
+    problems.append("entries \(one.number) and \(next.number) overlap in \(one.file)")
   }
   guard problems.isEmpty else { return source }
   var result = source
-  for (range, entry) in places.reversed() { result.replaceSubrange(range, with: entry.plant) }
+  for entry in entries.reversed() {
+    let range = range(of: entry.place, in: source)
+    result.replaceSubrange(range, with: entry.plant(source[range]))
+  }
   return result
 }
 
@@ -135,13 +190,11 @@ func output(of arguments: [String]) throws -> String {
 
 let arguments = CommandLine.arguments.dropFirst()
 let only = Set(arguments.dropFirst().joined().split(separator: ",").compactMap { Int($0) })
-let all = try entries(in: ".ci/mutations.txt")
+var all = try entries(in: ".ci/mutations.txt")
 for number in only.sorted() where !all.contains(where: { $0.number == number }) {
   problems.append("there is no entry \(number)")
 }
 
-// All of them are planted, so that another choice needs no other build.
-let entriesByFile = Dictionary(grouping: all, by: \.file)
 // The benchmarks and the examples are packages of their own.
 let tracked = try output(of: [
   "git", "ls-files", "-z", "Package.swift", "Sources", "Tests", ":!Tests/Benchmarks",
@@ -150,19 +203,22 @@ let tracked = try output(of: [
 .split(separator: "\0").map(String.init)
 .filter { FileManager.default.fileExists(atPath: $0) }
 var contents: [String: Data] = [:]
-for path in tracked {
-  let data = try Data(contentsOf: URL(filePath: path))
-  contents[path] =
-    entriesByFile[path].map { Data(planted(String(decoding: data, as: UTF8.self), $0).utf8) }
-    ?? data
+for path in tracked { contents[path] = try Data(contentsOf: URL(filePath: path)) }
+let sources = contents.filter { path, _ in
+  path.hasPrefix("Sources/") && [".swift", ".lua"].contains(where: path.hasSuffix)
+}
+.mapValues { String(decoding: $0, as: UTF8.self) }
+locate(&all, in: sources)
+
+// All of them are planted, so that another choice needs no other build.
+for (path, entries) in Dictionary(grouping: all, by: \.file) {
+  guard let source = sources[path] else { continue }
+  contents[path] = Data(planted(source, entries).utf8)
 }
 let testFiles = tracked.filter { $0.hasPrefix("Tests/") }.compactMap {
   $0.split(separator: "/").last
 }
 for entry in all {
-  if contents[entry.file] == nil {
-    problems.append("entry \(entry.number) is out of date: there is no \(entry.file)")
-  }
   if entry.bug.isEmpty || entry.tests.isEmpty {
     problems.append("entry \(entry.number) has no bug, or no tests")
   }
@@ -170,8 +226,9 @@ for entry in all {
   where !testFiles.contains(where: { $0.contains(name) }) {
     problems.append("entry \(entry.number) is out of date: no test file has \(name) in its name")
   }
-  let path = "Sources/\(entry.module)/PlantedBug.swift"
-  contents[path] = Data(helper.utf8)
+  if !entry.file.isEmpty {
+    contents["Sources/\(entry.module)/PlantedBug.swift"] = Data(helper.utf8)
+  }
 }
 for module in Set(all.lazy.filter(\.isInLua).map(\.module)) {
   let readers = contents.compactMap { path, data in
