@@ -1,8 +1,9 @@
 # Writes the article on guarantees, and an index of their tests, from the source.
 # Usage: awk -v article=FILE -v tests=FILE -f .ci/guarantees.awk FILE...
 #
-# The files are those that declare guarantees, in order, and those with tests. A test counts if a function follows @Test,
-# is not commented out, and neither it nor its suite is disabled. Nothing is written if a guarantee has no such test.
+# The files are those that declare guarantees, in order, and those with tests. A test counts if a function follows
+# @Test, is not commented out, and neither it nor its suite is disabled. Nothing is written if a guarantee has no such
+# test.
 
 function problem(place, text) {
   print place ": " text
@@ -115,10 +116,11 @@ END {
   for (i = 1; i <= named; i++) if (!(user[i] in places)) problem(user_place[i], "there is no guarantee ." user[i])
   if (failed) exit 1
   print "# Relying on Plexus\n\nLook up what the library guarantees, topic by topic.\n\n## Overview\n" >article
-  wrap("Each guarantee is declared in the repository as a trait of its tests, which `.ci/check guarantees` lists. Guarantees" \
-    " about every order are tested in each order in which tasks can run, up to a number of deviations from first in, first" \
-    " out.", "", article)
-  print "# Guarantees and their tests\n\nA row without a guarantee continues the row above. Run a test by its name:\n" >tests
+  wrap("Each guarantee is declared in the repository as a trait of its tests, which `.ci/check guarantees` lists." \
+    " Guarantees about every order are tested in each order in which tasks can run, up to a number of deviations from" \
+    " first in, first out.", "", article)
+  print "# Guarantees and their tests\n" >tests
+  print "A row without a guarantee continues the row above. Run a test by its name:\n" >tests
   print "```sh\nswift test --filter \"a hit does not suspend\"\n```\n" >tests
   wrap("The contract of broadcasters is tested with every kind of source, and most of the contract of caches with" \
     " `Multiplexer` and `MultiplexerMap`.", "", tests)
