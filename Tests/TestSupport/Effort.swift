@@ -1,6 +1,6 @@
 import Foundation
 
-/// How thorough the tests are: the share of the histories, rounds and kills of a nightly check, where it is 1.
+/// The thoroughness of the tests: the share of the histories, rounds and kills of a nightly check, where it is 1.
 ///
 /// The environment's `PLEXUS_EFFORT` sets it, also above 1. It is 0.2 by default.
 public enum Effort: Sendable {
