@@ -450,4 +450,3 @@ extension URLError : Plexus.ConnectivityFailure {
 
     public var isConnectivityFailure: Bool { get }
 }
-

@@ -226,4 +226,3 @@ extension SharedMemoryNode {
 
     public func observeChanges(_ handler: @escaping @Sendable (Plexus.SharedCache.Change) -> Void)
 }
-

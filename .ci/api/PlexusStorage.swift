@@ -64,4 +64,3 @@ extension StorageError : CustomStringConvertible {
 
     public var description: String { get }
 }
-
