@@ -158,17 +158,17 @@ final class Cluster: Sendable {
 
   private func readMap(over source: RedisConnection) async throws {
     let server = source.peer ?? servers[0]
-    var failure: RedisError?
+    var failure: RedisConnectionError?
     do {
       let reply = try await source.send(RedisCommand("CLUSTER", ["SLOTS"]))
       if try state.withLock({ try $0.slots.learn(reply, from: server) }) { notify() }
     } catch let error as RedisError {
+      failure = .refused(address: server, error)
+    } catch let error as RedisConnectionError {
       failure = error
     }
     let (reports, onEvent) = state.withLock { ($0.reports, $0.onEvent) }
-    if reports {
-      onEvent(failure.map { .disconnected(.refused(address: server, $0)) } ?? .connected)
-    }
+    if reports { onEvent(failure.map { .disconnected($0) } ?? .connected) }
     if let failure { throw failure }
   }
 

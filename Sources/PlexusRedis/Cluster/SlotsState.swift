@@ -110,9 +110,11 @@ struct SlotsState: Sendable {
     var new = self
     (new.masters, new.replicas) = ([], [])
     new.owners = Array(repeating: -1, count: Self.count)
-    guard let ranges = reply.elements, ranges.count <= Self.count else {
+    // A server that has left the cluster knows no master: what others have said stays.
+    guard let ranges = reply.elements, (1...Self.count).contains(ranges.count) else {
       throw Self.noMap(from: server)
     }
+    var known: Set<RedisAddress> = []
     for range in ranges {
       guard let parts = range.elements, parts.count >= 3,
         let first = parts[0].integer, let last = parts[1].integer,
@@ -122,7 +124,9 @@ struct SlotsState: Sendable {
       let place = Int16(try new.place(of: master))
       for slot in Int(first)...Int(last) { new.owners[slot] = place }
       for part in parts.dropFirst(3) {
-        guard let replica = Self.address(part, from: server) else { continue }
+        guard let replica = Self.address(part, from: server), known.insert(replica).inserted else {
+          continue
+        }
         new.replicas.append(replica)
       }
       guard new.replicas.count <= Self.serverLimit else { throw Self.tooManyServers(at: server) }

@@ -18,14 +18,14 @@ extension RedisEvents {
     let deadline = Nanoseconds.now + Nanoseconds(timeout)
     guard let hand, let posted = post(call) else {
       let current = generation(of: call)
-      return await finish(hand, onFailure) { [self] in
+      return await finish(call, hand, onFailure) { [self] in
         try await acknowledge(call, until: deadline)
         guard current == generation(of: call) else { return }
         state.withLock { $0.acknowledgements.confirm(over: current) }
       }
     }
     guard posted.isWritten else {
-      return await finish(hand, onFailure) { [self] in
+      return await finish(call, hand, onFailure) { [self] in
         let result = await withCheckedContinuation { waiting in
           posted.onResult { waiting.resume(returning: $0) }
         }
@@ -35,7 +35,7 @@ extension RedisEvents {
     settle(hand)
     posted.onResult { [self] result in
       guard case .failure = result else { return state.withLock { $0.acknowledgements.end() } }
-      track { [self] in
+      track(call) { [self] in
         do {
           try await confirm(result, call, until: deadline)
         } catch {
@@ -50,12 +50,13 @@ extension RedisEvents {
 
   /// Waits for an acknowledgement, and settles the message in progress.
   private func finish(
+    _ call: RedisScript.Call,
     _ hand: (key: UInt64, value: Hand)?,
     _ onFailure: @Sendable (any Error) -> Void,
     by acknowledge: @escaping @Sendable () async throws -> Void
   ) async {
     do {
-      try await track(acknowledge).value
+      try await track(call, acknowledge).value
       settle(hand)
     } catch {
       onFailure(RedisEngineError.publicError(error))
@@ -64,23 +65,27 @@ extension RedisEvents {
 
   /// Runs an acknowledgement to its end, also if the calling task is cancelled.
   @discardableResult
-  func track(_ acknowledge: @escaping @Sendable () async throws -> Void) -> Task<Void, any Error> {
+  func track(
+    _ call: RedisScript.Call,
+    _ acknowledge: @escaping @Sendable () async throws -> Void
+  ) -> Task<Void, any Error> {
     let id = makeReaderID()
     return state.withLock { state in
       let task = Task.detached { [self] in
         defer { self.state.withLock { $0.acknowledging[id] = nil } }
         try await acknowledge()
       }
-      state.acknowledging[id] = task
+      state.acknowledging[id] = (call.keys[0], task)
       return task
     }
   }
 
-  /// Waits for the acknowledgements that are waited for, or sent again.
+  /// Waits for the acknowledgements of a stream that are waited for, or sent again.
   ///
   /// A message that is given back before would be handled again by another node.
-  func endAcknowledging() async {
-    for task in state.withLock({ Array($0.acknowledging.values) }) { _ = await task.result }
+  func endAcknowledging(of stream: String) async {
+    let all = state.withLock { Array($0.acknowledging.values) }
+    for (_, task) in all.filter({ $0.stream == stream }) { _ = await task.result }
   }
 
   /// Sends an acknowledgement that is not waited for, if it may be sent in this way.

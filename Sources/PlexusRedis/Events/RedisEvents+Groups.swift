@@ -12,7 +12,7 @@ extension RedisEvents {
     let hand = hand(at: position, of: TopicNames(topic).stream, group)
     let call = acknowledgement(of: position, in: topic, group, hand)
     try await RedisEngineError.translating {
-      try await track { [self] in try await acknowledge(call) }.value
+      try await track(call) { [self] in try await acknowledge(call) }.value
     }
     settle(hand)
   }
@@ -97,7 +97,7 @@ extension RedisEvents {
   }
 
   private func give(back call: RedisScript.Call) async throws {
-    await endAcknowledging()
+    await endAcknowledging(of: call.keys[0])
     do {
       _ = try await run(TopicScripts.leave, call.keys, call.arguments)
     } catch {

@@ -45,8 +45,8 @@ extension RedisEvents {
     var health = HealthState()
     /// The acknowledgements that the engine has not confirmed.
     var acknowledgements = AcknowledgementState()
-    /// The acknowledgements that are waited for, or sent again.
-    var acknowledging: [UInt64: Task<Void, any Error>] = [:]
+    /// The acknowledgements that are waited for, or sent again, with their streams.
+    var acknowledging: [UInt64: (stream: String, task: Task<Void, any Error>)] = [:]
     /// The calls by which readers that have ended give their messages back.
     var departures: [UInt64: Task<Void, Never>] = [:]
 

@@ -31,6 +31,8 @@ final class RedisEvents: EventLink {
 
   /// The longest time between two questions for the role of the server.
   private static let longestPace = Duration.seconds(1)
+  /// The shortest one, which a very short time for events has.
+  private static let shortestPace = Duration.milliseconds(100)
 
   let codec: any LinkCodec = Codec()
   /// The name of this process, which no other has.
@@ -97,7 +99,7 @@ final class RedisEvents: EventLink {
   }
 
   private func beginBeating() {
-    let pace = min(timeout, Self.longestPace)
+    let pace = max(Self.shortestPace, min(timeout, Self.longestPace))
     state.withLock { state in
       guard state.heart == nil, !state.isClosed else { return }
       state.heart = Task.detached { [weak self] in

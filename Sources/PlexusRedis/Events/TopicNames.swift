@@ -26,12 +26,13 @@ struct TopicNames: Hashable, Sendable {
   /// The text between a topic and the group of its dead letters.
   private static let deadMark = Array(".dead.".unicodeScalars)
 
-  /// - Parameter topic: Any text. Braces are escaped, because they would change the hash tag.
+  /// - Parameter topic: Any text. Braces are escaped, because they would change the hash tag, and an empty text is none.
   init(_ topic: String) {
     let scalars = Array(topic.canonicalSpelling.unicodeScalars)
     let mark = scalars.firstRange(of: Self.deadMark)?.lowerBound ?? 0
     let end = mark > 0 ? mark : scalars.count
-    prefix = "{\(Self.escaped(scalars[..<end]))}\(Self.escaped(scalars[end...], "%3A")):"
+    let tag = scalars.isEmpty ? "%" : Self.escaped(scalars[..<end])
+    prefix = "{\(tag)}\(Self.escaped(scalars[end...], "%3A")):"
   }
 
   /// Returns a text without the characters that separate it from others.

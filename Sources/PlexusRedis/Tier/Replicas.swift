@@ -12,7 +12,8 @@ final class Replicas: Sendable {
   /// The reasons why replicas may not have what some tiers know of.
   private typealias Failures = [ObjectIdentifier: any Error]
 
-  private struct State: Sendable {
+  /// The waits for the replicas of one master, one after the other.
+  private struct Queue: Sendable {
     /// The wait that has begun last.
     var latest: Task<Failures, Never>?
     /// The wait that begins when that one ends.
@@ -26,7 +27,9 @@ final class Replicas: Sendable {
   private let count: Int
   /// The time for which the caller of a removal waits.
   let timeout: Duration
-  private let state = Locked(State())
+  /// The waits by the number of the connection that the spaces have to their master: replicas of one master that are behind
+  /// delay no removal at another one.
+  private let queues = Locked<[Int: Queue]>([:])
 
   /// - Parameters:
   ///   - count: The number of replicas.
@@ -52,26 +55,37 @@ final class Replicas: Sendable {
 
   /// Returns the next wait, which begins at once if none is in progress.
   private func join(for tier: Tier) -> Task<Failures, Never> {
-    state.withLock { state in
-      if !state.tiers.contains(where: { $0 === tier }) { state.tiers.append(tier) }
-      if let next = state.next { return next }
-      let task = Task.detached { [self, latest = state.latest] in
+    let number = tier.route.master?.number ?? -1
+    return queues.withLock { queues in
+      var queue = queues[number] ?? Queue()
+      defer { queues[number] = queue }
+      if !queue.tiers.contains(where: { $0 === tier }) { queue.tiers.append(tier) }
+      if let next = queue.next { return next }
+      let task = Task.detached { [self, latest = queue.latest] in
         _ = await latest?.value
-        return await wait(for: begin())
+        defer { end(number) }
+        return await wait(for: begin(number))
       }
-      state.next = task
+      queue.next = task
       return task
     }
   }
 
-  /// Begins the next wait: later callers join the one after it.
+  /// Begins the next wait of a queue: later callers join the one after it.
   ///
   /// - Returns: The tiers that it is for.
-  private func begin() -> [Tier] {
-    state.withLock { state in
-      (state.latest, state.next) = (state.next, nil)
-      defer { state.tiers = [] }
-      return state.tiers
+  private func begin(_ number: Int) -> [Tier] {
+    queues.withLock { queues in
+      let tiers = queues[number]?.tiers ?? []
+      queues[number] = Queue(latest: queues[number]?.next)
+      return tiers
+    }
+  }
+
+  /// Removes a queue after its last wait.
+  private func end(_ number: Int) {
+    queues.withLock { queues in
+      if queues[number]?.next == nil { queues[number] = nil }
     }
   }
 

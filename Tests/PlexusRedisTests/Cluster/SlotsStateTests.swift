@@ -99,7 +99,7 @@ struct `Slots of a cluster` {
     for (host, port) in [("b", 0), ("b", 65_536), ("b b", 1)] as [(String, Int64)] {
       ranges.append(range(0, 1, server(host, port)))
     }
-    for reply in ranges.map({ RESPValue.array([$0]) }) + [.null, .integer(1)] {
+    for reply in ranges.map({ RESPValue.array([$0]) }) + [.null, .integer(1), .array([])] {
       #expect(throws: RedisConnectionError.self) { try slots.learn(reply, from: seed) }
       #expect(slots.master(of: 0) == .tcp(host: "a", port: 1))
     }
@@ -121,6 +121,17 @@ struct `Slots of a cluster` {
     )
     #expect(throws: RedisConnectionError.self) { try slots.learn(.array([replicas]), from: seed) }
     #expect(slots.master(of: 1) == .tcp(host: "a", port: 1))
+  }
+
+  @Test(.guarantee(.movedSlotsAreFollowed)) func `a map can have a range for each slot`() throws {
+    var slots = try SlotsState([seed])
+    let ranges = (0..<Int64(SlotsState.count)).map { slot -> RESPValue in
+      let port = slot % 3 + 1
+      return range(slot, slot, server("a", port), server("b", port))
+    }
+    #expect(try slots.learn(.array(ranges), from: seed))
+    #expect(slots.master(of: 16_383) == .tcp(host: "a", port: 1))
+    #expect(slots.servers.count == 7)
   }
 
   @Test(

@@ -390,6 +390,28 @@ struct `Caches over a cluster` {
   }
 
   @Test(.guarantee(.movedSlotsAreFollowed))
+  func `a replica that is behind delays no clear at another master`() async throws {
+    let cluster = try await RedisCluster(replicas: 1)
+    let spaces = [
+      try cluster.names(1, at: 0, prefix: "behind")[0], try cluster.names(1, at: 1)[0],
+    ]
+    let node = try await Node(cluster.address, Guarded("1"), spaces: spaces) { options in
+      options.commandTimeout = .seconds(20)
+      options.clearReplicas = 1
+    }
+    for space in spaces { #expect(try await node.request("k", in: space) == "1") }
+    cluster.server(3).suspend()
+    let behind = Task { try await node.maps[spaces[0]]?.clear("k") }
+    await Failover.poll { node.engine.status.owedRemovals > 0 }
+    for _ in 0..<10 { try await node.maps[spaces[1]]?.clear("k") }
+    // It is waited for still.
+    #expect(node.engine.status.owedRemovals > 0)
+    cluster.server(3).resume()
+    _ = await behind.result
+    try await close([node])
+  }
+
+  @Test(.guarantee(.movedSlotsAreFollowed))
   func `changes after a promotion reach copies that only the former master knows of`()
     async throws
   {

@@ -327,12 +327,13 @@ final class RedisCluster: Sendable {
     while try migrateKeys(move) > 0 {}
     try perform(command, at: move.target)
     try perform(command, at: move.source)
-    for index in living where index != move.target && index != move.source {
-      // Replicas follow their masters.
-      if role(of: index) == "master" { try perform(command, at: index) }
-    }
+    // Servers can disagree for ever after moves that follow each other at once, unless they are told again.
     await Failover.poll { [self] in
-      living.allSatisfy { owner(of: move.slot, accordingTo: $0) == move.target }
+      for index in living where owner(of: move.slot, accordingTo: index) != move.target {
+        // Replicas follow their masters.
+        if role(of: index) == "master" { _ = text(command, at: index) }
+      }
+      return living.allSatisfy { owner(of: move.slot, accordingTo: $0) == move.target }
     }
   }
 
