@@ -70,8 +70,9 @@ func unindented(_ lines: [Substring]) -> String {
   lines.map { $0.drop { $0 == " " || $0 == "\t" } }.joined(separator: "\n")
 }
 
-/// Returns the offsets at which a text occurs in another one. The methods of strings take a hundred times as long.
+/// Returns the offsets at which a text occurs in another one.
 func offsets(of text: String, in whole: String) -> [Int] {
+  // The methods of strings take a hundred times as long.
   whole.withCString { start in
     var offsets: [Int] = []
     var position = start
