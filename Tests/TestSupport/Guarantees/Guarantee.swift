@@ -8,8 +8,8 @@ public import Testing
 /// @Test(.guarantee(.hitDoesNotSuspend)) func `a hit does not suspend`() { … }
 /// ```
 ///
-/// `.ci/update` writes the article *Relying on Plexus* from the declarations: topic by topic, and within a topic in the order
-/// of the files and of their lines. `.ci/check guarantees` fails if a guarantee has no test.
+/// `.ci/update` writes the article *Relying on Plexus* from the declarations: topic by topic, and within a topic in the
+/// order of the files and of their lines. `.ci/check guarantees` fails if a guarantee has no test.
 public struct Guarantee: Sendable {
   /// A section of the article, in the order of the article.
   public enum Topic: String, Sendable {
