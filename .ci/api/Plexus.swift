@@ -1846,3 +1846,4 @@ extension AsyncSequence where Self : Sendable, Self.Element : Sendable {
 
     public func throttled(for interval: Duration, leading: Bool = true, trailing: Bool = true, clock: any Clock<Duration> = ContinuousClock()) -> Plexus.ThrottledSequence<Self>
 }
+

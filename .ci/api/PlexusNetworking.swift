@@ -450,3 +450,4 @@ extension URLError : Plexus.ConnectivityFailure {
 
     public var isConnectivityFailure: Bool { get }
 }
+

@@ -206,3 +206,4 @@ public struct RedisOptions : Sendable {
 
     public init(credentials: (@Sendable () async throws -> PlexusRedis.RedisCredentials)? = nil, sentinelCredentials: (@Sendable () async throws -> PlexusRedis.RedisCredentials)? = nil, database: Int = 0, commandTimeout: Duration = .milliseconds(250), nearLease: Duration = .seconds(2), whileIsolated: PlexusRedis.RedisOptions.WhileIsolated = .fetch, fetchLease: Duration = .seconds(3), retention: Duration = .seconds(7 * 86_400), clearReplicas: Int = 0, eventTimeout: Duration = .seconds(5), eventLimit: Int = 100_000, whenGroupIsBehind: PlexusRedis.RedisOptions.WhenGroupIsBehind = .refuse, outboxBytes: Int = 16 << 20, clientName: String = "plexus")
 }
+

@@ -226,3 +226,4 @@ extension SharedMemoryNode {
 
     public func observeChanges(_ handler: @escaping @Sendable (Plexus.SharedCache.Change) -> Void)
 }
+

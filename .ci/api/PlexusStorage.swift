@@ -64,3 +64,4 @@ extension StorageError : CustomStringConvertible {
 
     public var description: String { get }
 }
+

@@ -134,3 +134,4 @@ public func forEveryInterleaving(deviations: Int = 6, jobLimit: Int = 10_000, _ 
 public func hop() async
 
 public func replayInterleaving(_ schedule: [Int], jobLimit: Int = 10_000, _ scenario: nonisolated(nonsending) @escaping @Sendable () async throws -> Void) throws
+

@@ -327,7 +327,7 @@ final class RedisCluster: Sendable {
     while try migrateKeys(move) > 0 {}
     try perform(command, at: move.target)
     try perform(command, at: move.source)
-    // Servers can disagree for ever after moves that follow each other at once, unless they are told again.
+    // After moves that follow each other at once, servers can disagree until they hear it again.
     await Failover.poll { [self] in
       for index in living where owner(of: move.slot, accordingTo: index) != move.target {
         // Replicas follow their masters.
