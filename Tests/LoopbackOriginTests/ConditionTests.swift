@@ -27,7 +27,7 @@ struct `An origin with conditional requests` {
     ("bytes=-2", "89", "bytes 8-9/10"),
     ("bytes=8-100", "89", "bytes 8-9/10"),
   ])
-  func `sends the requested part`(
+  func `an origin sends the requested part of a resource`(
     range: String,
     body: String,
     contentRange: String
@@ -41,7 +41,7 @@ struct `An origin with conditional requests` {
     #expect(response.headers["etag"] == "\"v1\"")
   }
 
-  @Test func `rejects a range outside the resource`() async throws {
+  @Test func `an origin rejects a range outside the resource`() async throws {
     let client = try await RawClient(port: origin.port)
     let response = try await client.exchange("/file", headers: ["Range: bytes=10-"])
     #expect(response.status == 416)
@@ -50,14 +50,16 @@ struct `An origin with conditional requests` {
   }
 
   @Test(arguments: ["lines=1-2", "bytes=0-1,3-4", "bytes=5-2"])
-  func `sends the whole resource for an unsupported range`(range: String) async throws {
+  func `an origin sends the whole resource for an unsupported range`(range: String) async throws {
     let client = try await RawClient(port: origin.port)
     let response = try await client.exchange("/file", headers: ["Range: \(range)"])
     #expect(response.status == 200)
     #expect(response.body == "0123456789")
   }
 
-  @Test func `sends the whole resource if the route ignores ranges or fails`() async throws {
+  @Test func `an origin sends the whole resource if the route ignores ranges or fails`()
+    async throws
+  {
     origin.route("/whole") { _ in
       var response = OriginResponse(text: "0123456789")
       response.allowsRanges = false
@@ -82,7 +84,7 @@ struct `An origin with conditional requests` {
     ("/weak", "\"v1\"", true),
     ("/weak", "W/\"v1\"", true),
   ])
-  func `sends no body to a client that has this version`(
+  func `an origin sends no body to a client that has the current version`(
     path: String,
     tag: String,
     hasIt: Bool
@@ -118,7 +120,7 @@ struct `An origin with conditional requests` {
     ("/weak", "W/\"v1\"", 200),
     ("/weak", "\"v1\"", 200),
   ])
-  func `sends a part only if the client has the rest of that version`(
+  func `an origin sends a part only if the client has the rest of that version`(
     path: String,
     version: String,
     status: Int

@@ -17,7 +17,7 @@ struct `An origin with faults` {
     }
   }
 
-  @Test func `answers with an error status instead, and continues`() async throws {
+  @Test func `an origin answers with the error status of a fault, and continues`() async throws {
     let client = try await RawClient(port: origin.port)
     origin.inject(.status(503), for: "/file")
     #expect(try await client.exchange("/file").status == 503)
@@ -39,7 +39,7 @@ struct `An origin with faults` {
     #expect(try await client.exchange("/other").status == 404)
   }
 
-  @Test func `discards pending faults`() async throws {
+  @Test func `an origin discards pending faults that are removed`() async throws {
     origin.inject(.status(500), for: "/file", count: 2)
     let client = try await RawClient(port: origin.port)
     #expect(try await client.exchange("/file").status == 500)
@@ -47,7 +47,9 @@ struct `An origin with faults` {
     #expect(try await client.exchange("/file").status == 200)
   }
 
-  @Test func `sends any bytes instead of an answer, and closes the connection`() async throws {
+  @Test func `an origin sends any bytes instead of an answer, and closes the connection`()
+    async throws
+  {
     origin.inject(.raw(Array("HTTP/9 what\r\n".utf8)), for: "/file")
     origin.inject(.raw([]), for: "/file")
     for expected in ["HTTP/9 what\r\n", ""] {
@@ -60,7 +62,7 @@ struct `An origin with faults` {
     #expect(requests.all.isEmpty)
   }
 
-  @Test func `sends any bytes a few at a time`() async throws {
+  @Test func `an origin sends any bytes of a fault a few at a time`() async throws {
     origin.inject(.raw([1, 2, 3], bytesAtOnce: 2, every: .seconds(1)), for: "/file")
     let client = try await RawClient(port: origin.port)
     try await client.send("GET /file HTTP/1.1\r\nHost: x\r\n\r\n")
@@ -71,7 +73,7 @@ struct `An origin with faults` {
     }
   }
 
-  @Test func `resets the connection immediately`() async throws {
+  @Test func `an origin resets the connection immediately`() async throws {
     let client = try await RawClient(port: origin.port)
     origin.inject(.reset(), for: "/file")
     await #expect(throws: RawClient.Failure.reset) { try await client.exchange("/file") }
@@ -79,7 +81,7 @@ struct `An origin with faults` {
     await origin.openConnections(atMost: 0)
   }
 
-  @Test func `resets the connection in the middle of a body`() async throws {
+  @Test func `an origin resets the connection in the middle of a body`() async throws {
     let client = try await RawClient(port: origin.port)
     origin.inject(.reset(afterBytes: 4), for: "/file")
     try await client.send("GET /file HTTP/1.1\r\nHost: x\r\n\r\n")
@@ -91,7 +93,7 @@ struct `An origin with faults` {
   }
 
   @Test(arguments: [0, 4, 9, 10])
-  func `closes the connection before the end of the body`(count: Int) async throws {
+  func `an origin closes the connection before the end of the body`(count: Int) async throws {
     let client = try await RawClient(port: origin.port)
     origin.inject(.truncation(afterBytes: count), for: "/file")
     let response = try await client.exchange("/file")
@@ -100,7 +102,7 @@ struct `An origin with faults` {
     #expect(try await client.receiveToEnd() == "")
   }
 
-  @Test func `truncates chunks`() async throws {
+  @Test func `an origin truncates chunks`() async throws {
     origin.route("/chunks") { _ in
       var response = OriginResponse(text: "0123456789")
       response.framing = .chunked
@@ -113,7 +115,9 @@ struct `An origin with faults` {
   }
 
   @Test(arguments: [4, 20])
-  func `sends the whole body with a wrong length, and closes`(length: Int) async throws {
+  func `an origin sends the whole body with a wrong length, and closes the connection`(
+    length: Int
+  ) async throws {
     let client = try await RawClient(port: origin.port)
     origin.inject(.wrongContentLength(length), for: "/file")
     try await client.send("GET /file HTTP/1.1\r\nHost: x\r\n\r\n")
@@ -122,7 +126,7 @@ struct `An origin with faults` {
     #expect(text.hasSuffix("\r\n\r\n0123456789"))
   }
 
-  @Test func `stalls immediately until the client disconnects`() async throws {
+  @Test func `an origin stalls immediately until the client disconnects`() async throws {
     origin.inject(.stall(), for: "/file")
     do {
       let client = try await RawClient(port: origin.port)
@@ -134,7 +138,8 @@ struct `An origin with faults` {
     #expect(requests.all.isEmpty)
   }
 
-  @Test func `stalls in the middle of a body until the client disconnects`() async throws {
+  @Test func `an origin stalls in the middle of a body until the client disconnects`() async throws
+  {
     origin.inject(.stall(afterBytes: 4), for: "/file")
     do {
       let client = try await RawClient(port: origin.port)
@@ -146,7 +151,7 @@ struct `An origin with faults` {
     await origin.openConnections(atMost: 0)
   }
 
-  @Test func `drips the body, a few bytes after each pause`() async throws {
+  @Test func `an origin drips the body, a few bytes after each pause`() async throws {
     let client = try await RawClient(port: origin.port)
     origin.inject(.drip(bytes: 4, every: .seconds(1)), for: "/file")
     try await client.send("GET /file HTTP/1.1\r\nHost: x\r\n\r\n")

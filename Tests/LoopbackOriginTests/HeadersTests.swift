@@ -3,7 +3,7 @@ import TestSupport
 import Testing
 
 @Suite(.fewAtOnce) struct `Header fields` {
-  @Test func `are found regardless of the case of their names`() {
+  @Test func `header fields are found regardless of the case of their names`() {
     var headers: OriginHeaders = ["Content-Type": "text/plain"]
     #expect(headers["content-type"] == "text/plain")
     headers["CONTENT-TYPE"] = "image/png"
@@ -13,7 +13,7 @@ import Testing
     #expect(headers["Content-Type"] == nil)
   }
 
-  @Test func `can occur several times`() {
+  @Test func `header fields can occur several times`() {
     var headers = OriginHeaders()
     headers.add("Set-Cookie", "a")
     headers.add("X", "y")
@@ -24,7 +24,7 @@ import Testing
     #expect(headers.fields.map(\.value) == ["c", "y"])
   }
 
-  @Test(.startsProcess) func `cannot break out of their line`() async {
+  @Test(.startsProcess) func `header fields cannot break out of their line`() async {
     await #expect(processExitsWith: .failure) {
       let _: OriginHeaders = ["X": "a\r\nSet-Cookie: b"]
     }

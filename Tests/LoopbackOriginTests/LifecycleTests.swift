@@ -6,14 +6,14 @@ import Testing
 
 @Suite(.fewAtOnce)
 struct `The life of an origin` {
-  @Test func `has its own port and an address`() throws {
+  @Test func `an origin has its own port and an address`() throws {
     let (one, other) = (try LoopbackOrigin(), try LoopbackOrigin())
     #expect(one.port != other.port)
     #expect(one.port > 0)
     #expect(one.address == "http://127.0.0.1:\(one.port)")
   }
 
-  @Test func `cannot use a port that is in use`() throws {
+  @Test func `an origin cannot use a port that is in use`() throws {
     let origin = try LoopbackOrigin()
     #expect(throws: OriginError.portInUse(origin.port)) {
       _ = try LoopbackOrigin(port: origin.port)
@@ -44,7 +44,7 @@ struct `The life of an origin` {
     #expect(try await RawClient(port: next.port).exchange("/hello").body == "again")
   }
 
-  @Test func `can be stopped by several threads at once, and again`() async throws {
+  @Test func `an origin can be stopped by several threads at once, and again`() async throws {
     let origin = try LoopbackOrigin()
     await withTaskGroup { group in
       for _ in 0..<8 { group.addTask { origin.stop() } }
@@ -70,7 +70,7 @@ struct `The life of an origin` {
     #expect(await endings.first(1) == [true])
   }
 
-  @Test func `releasing it stops it, and releases its handlers`() async throws {
+  @Test func `releasing an origin stops it, and releases its handlers`() async throws {
     final class Witness: Sendable {}
     weak let witness: Witness?
     let port: UInt16
@@ -101,7 +101,8 @@ struct `The life of an origin` {
     #expect(witness == nil)
   }
 
-  @Test func `refuses connections while it is offline, and serves on the same port afterwards`()
+  @Test
+  func `an origin refuses connections while it is offline, and serves on the same port later`()
     async throws
   {
     let origin = try LoopbackOrigin()
@@ -120,7 +121,7 @@ struct `The life of an origin` {
     #expect(try await RawClient(port: origin.port).exchange("/hello").body == "hello")
   }
 
-  @Test func `keeps its port while it is offline`() async throws {
+  @Test func `an origin keeps its port while it is offline`() async throws {
     let origin = try LoopbackOrigin()
     for _ in 0..<3 {
       await origin.goOffline()
@@ -150,7 +151,7 @@ struct `The life of an origin` {
     await #expect(throws: RawClient.Failure.reset) { try await client.receive() }
   }
 
-  @Test func `can be stopped during any activity`() async throws {
+  @Test func `an origin can be stopped during any activity`() async throws {
     for round in 0..<20 {
       let origin = try LoopbackOrigin()
       origin.route("/hello") { _ in OriginResponse(body: Array(repeating: 1, count: 100_000)) }
@@ -171,7 +172,7 @@ struct `The life of an origin` {
     }
   }
 
-  @Test(.startsProcess) func `leaves no descriptor open`() async {
+  @Test(.startsProcess) func `an origin leaves no descriptor open`() async {
     await #expect(processExitsWith: .success) {
       _ = try await exercise()
       let before = openSocketsAndPipes()
@@ -181,7 +182,7 @@ struct `The life of an origin` {
     }
   }
 
-  @Test(.startsProcess) func `closes its listening socket while it is offline`() async {
+  @Test(.startsProcess) func `an origin closes its listening socket while it is offline`() async {
     await #expect(processExitsWith: .success) {
       let origin = try LoopbackOrigin()
       let online = openSocketsAndPipes().count
@@ -190,7 +191,9 @@ struct `The life of an origin` {
     }
   }
 
-  @Test(.startsProcess) func `survives clients that disconnect before the response`() async {
+  @Test(.startsProcess) func `an origin survives clients that disconnect before the response`()
+    async
+  {
     // A signal for writing to a closed connection would end this process.
     await #expect(processExitsWith: .success) {
       let origin = try LoopbackOrigin()

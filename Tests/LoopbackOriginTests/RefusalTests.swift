@@ -49,7 +49,7 @@ struct `An origin that refuses` {
     ("GET /hello HTTP/1.1\r\nHost: x\r\nExpect: tea\r\n\r\n", 417),
     ("\u{16}\u{3}\u{1}\u{2}\n\n", 400),
   ])
-  func `responds to a malformed request with its reason, and closes the connection`(
+  func `an origin responds to a malformed request with its reason, and closes the connection`(
     request: String,
     status: Int
   ) async throws {
@@ -64,7 +64,7 @@ struct `An origin that refuses` {
   }
 
   @Test(arguments: [("GET /", 414), ("GET / HTTP/1.1\r\nX: ", 431)])
-  func `rejects a head that is too large, no matter how much is sent`(
+  func `an origin rejects a head that is too large, no matter how much is sent`(
     start: String,
     status: Int
   ) async throws {
@@ -73,7 +73,7 @@ struct `An origin that refuses` {
     #expect(try await client.response().status == status)
   }
 
-  @Test func `rejects a body that is too large, although it is sent`() async throws {
+  @Test func `an origin rejects a body that is too large, although it is sent`() async throws {
     let client = try await RawClient(port: origin.port)
     try await client.send("POST /hello HTTP/1.1\r\nHost: x\r\nContent-Length: 500000\r\n\r\n")
     #expect(try await client.response().status == 413)
@@ -82,7 +82,7 @@ struct `An origin that refuses` {
     #expect(try await client.receiveToEnd() == "")
   }
 
-  @Test func `does not wait forever for a client that does not close`() async throws {
+  @Test func `an origin does not wait forever for a client that does not close`() async throws {
     let client = try await RawClient(port: origin.port)
     try await client.send("nonsense\r\n\r\n")
     #expect(try await client.response().status == 400)
@@ -92,7 +92,7 @@ struct `An origin that refuses` {
     await origin.openConnections(atMost: 0)
   }
 
-  @Test func `answers the requests before a malformed one`() async throws {
+  @Test func `an origin answers the requests before a malformed one`() async throws {
     let client = try await RawClient(port: origin.port)
     try await client.send("GET /hello HTTP/1.1\r\nHost: x\r\n\r\nnonsense\r\n\r\n")
     #expect(try await client.response().body == "hello")
@@ -100,13 +100,14 @@ struct `An origin that refuses` {
     #expect(try await client.receiveToEnd() == "")
   }
 
-  @Test(.startsProcess) func `rejects invalid limits`() async {
+  @Test(.startsProcess) func `an origin rejects invalid limits`() async {
     await #expect(processExitsWith: .failure) { _ = OriginLimits(headBytes: 0) }
     await #expect(processExitsWith: .failure) { _ = OriginLimits(bodyBytes: -1) }
     await #expect(processExitsWith: .failure) { _ = OriginLimits(connections: 0) }
   }
 
-  @Test(.startsProcess) func `rejects a route without a slash, and a fault with a negative count`()
+  @Test(.startsProcess)
+  func `an origin rejects a route without a slash, and a fault with a negative count`()
     async
   {
     await #expect(processExitsWith: .failure) {

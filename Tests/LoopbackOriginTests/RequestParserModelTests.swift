@@ -7,7 +7,7 @@ import Testing
   private let simple = "GET /a HTTP/1.1\r\nHost: x\r\n\r\n"
   private let posted = "POST /b%20c?d=e HTTP/1.1\r\nHost: x\r\nContent-Length: 4\r\n\r\nbody"
 
-  @Test func `finds the same requests for any division of the bytes`() throws {
+  @Test func `a request parser finds the same requests for any division of the bytes`() throws {
     let stream = Array((simple + "\r\n" + posted + simple + "GET / HTTP/1.0\n\n").utf8)
     let whole = events([stream])
     #expect(whole.count == 4)
@@ -17,7 +17,7 @@ import Testing
     #expect(events(stream.map { [$0] }) == whole)
   }
 
-  @Test func `finds the same error for any division of the bytes`() throws {
+  @Test func `a request parser finds the same error for any division of the bytes`() throws {
     let stream = Array((simple + "GET / HTTP/1.1\r\nHost : x\r\n\r\n").utf8)
     for cut in 1..<stream.count {
       let events = events([Array(stream[..<cut]), Array(stream[cut...])])
@@ -26,14 +26,14 @@ import Testing
     }
   }
 
-  @Test func `keeps no bytes of complete requests`() {
+  @Test func `a request parser keeps no bytes of complete requests`() {
     var parser = RequestParser(limits: OriginLimits())
     parser.append(Array((posted + posted + "GET").utf8))
     while case .request = parser.next() {}
     #expect(parser.bufferedCount == 3)
   }
 
-  @Test func `parses the parts of a request`() throws {
+  @Test func `a request parser parses the parts of a request`() throws {
     let text = """
       POST /a%2Fb/%C3%A9//c?x=1&y&z=a%26b+c&=&x=2#top HTTP/1.1\r
       host:  x \t\r
@@ -72,7 +72,7 @@ import Testing
     ("/a?", "/a"),
     ("/?/b", "/"),
   ])
-  func `finds the path of a target`(target: String, path: String) {
+  func `a request parser finds the path of a target`(target: String, path: String) {
     guard case .request(let request, _) = event("OPTIONS \(target) HTTP/1.1\r\nHost: x\r\n\r\n")
     else {
       Issue.record("no request")
@@ -89,7 +89,7 @@ import Testing
     ("HTTP/1.0", "Connection: keep-alive\r\n", true),
     ("HTTP/1.7", "", true),
   ])
-  func `determines whether the connection is kept open`(
+  func `a request parser determines whether the connection is kept open`(
     version: String,
     field: String,
     goesOn: Bool
@@ -103,7 +103,7 @@ import Testing
     #expect(keepsAlive == goesOn)
   }
 
-  @Test func `asks a waiting client for the body once`() {
+  @Test func `a request parser asks a waiting client for the body once`() {
     let head = "PUT / HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\nExpect: 100-Continue\r\n\r\n"
     var parser = RequestParser(limits: OriginLimits())
     parser.append(Array(head.utf8))
@@ -123,7 +123,8 @@ import Testing
   }
 
   @Test(arguments: [10, 100])
-  func `refuses a head that is larger than its limit, complete or not`(limit: Int) {
+  func `a request parser refuses a head that is larger than its limit, complete or not`(limit: Int)
+  {
     let head = "GET / HTTP/1.1\r\nHost: " + String(repeating: "x", count: limit) + "\r\n\r\n"
     let expected = limit < 16 ? 414 : 431
     for text in [head, String(head.dropLast(4)), String(head.prefix(limit + 1))] {
@@ -133,13 +134,13 @@ import Testing
     }
   }
 
-  @Test func `refuses a complete head that is one byte larger than its limit`() {
+  @Test func `a request parser refuses a complete head that is one byte larger than its limit`() {
     var parser = RequestParser(limits: OriginLimits(headBytes: simple.utf8.count - 1))
     parser.append(Array((simple + simple).utf8))
     #expect(parser.next() == .failure(status: 431))
   }
 
-  @Test func `accepts a head that is exactly as large as its limit`() {
+  @Test func `a request parser accepts a head that is exactly as large as its limit`() {
     var parser = RequestParser(limits: OriginLimits(headBytes: simple.utf8.count))
     parser.append(Array((simple + simple).utf8))
     for _ in 0..<2 {
@@ -151,7 +152,7 @@ import Testing
   }
 
   @Test(arguments: [(3, true), (4, false), (5, false)])
-  func `refuses a body that is larger than its limit`(limit: Int, refuses: Bool) {
+  func `a request parser refuses a body that is larger than its limit`(limit: Int, refuses: Bool) {
     var parser = RequestParser(limits: OriginLimits(bodyBytes: limit))
     parser.append(Array(posted.utf8))
     #expect((parser.next() == .failure(status: 413)) == refuses)

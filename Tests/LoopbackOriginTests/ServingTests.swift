@@ -18,7 +18,7 @@ struct `An origin that serves` {
     origin.route("/echo", methods: [.post, .put]) { OriginResponse(body: $0.body) }
   }
 
-  @Test func `answers although all threads of the pool are blocked`() async throws {
+  @Test func `an origin answers although all threads of the pool are blocked`() async throws {
     let url = try #require(URL(string: "\(origin.address)/hello"))
     let body = try await blocking {
       let (blocked, released) = (DispatchSemaphore(value: 0), DispatchSemaphore(value: 0))
@@ -37,7 +37,7 @@ struct `An origin that serves` {
     #expect(body == Data("hello".utf8))
   }
 
-  @Test func `sends the response of the route`() async throws {
+  @Test func `an origin sends the response of the route`() async throws {
     let response = try await RawClient(port: origin.port).exchange("/hello")
     #expect(response.status == 200)
     #expect(response.body == "hello")
@@ -48,7 +48,7 @@ struct `An origin that serves` {
     #expect(response.headers["date"]?.hasSuffix(" GMT") == true)
   }
 
-  @Test func `passes the request to the route`() async throws {
+  @Test func `an origin passes the request to the route`() async throws {
     let requests = Requests()
     origin.route("/airlines/*") { request in
       requests.append(request)
@@ -69,7 +69,7 @@ struct `An origin that serves` {
     #expect(try await client.exchange("/hello").body == "good day")
   }
 
-  @Test func `answers HEAD like GET, without the body`() async throws {
+  @Test func `an origin answers HEAD like GET, without the body`() async throws {
     let client = try await RawClient(port: origin.port)
     let response = try await client.exchange("/hello", method: "HEAD")
     #expect(response.status == 200)
@@ -106,14 +106,14 @@ struct `An origin that serves` {
     #expect(try await client.exchange("/hello").status == 200)
   }
 
-  @Test func `keeps a connection for many requests`() async throws {
+  @Test func `an origin keeps a connection for many requests`() async throws {
     let client = try await RawClient(port: origin.port)
     for _ in 0..<100 { #expect(try await client.exchange("/hello").body == "hello") }
     #expect(origin.statistics.acceptedConnections == 1)
     #expect(origin.statistics.openConnections == 1)
   }
 
-  @Test func `closes the connection when the client asks for it`() async throws {
+  @Test func `an origin closes the connection when the client asks for it`() async throws {
     do {
       let client = try await RawClient(port: origin.port)
       let response = try await client.exchange("/hello", headers: ["Connection: close"])
@@ -123,7 +123,7 @@ struct `An origin that serves` {
     await origin.openConnections(atMost: 0)
   }
 
-  @Test func `closes the connection of an old client`() async throws {
+  @Test func `an origin closes the connection of an old client`() async throws {
     let client = try await RawClient(port: origin.port)
     origin.route("/chunks") { _ in
       var response = OriginResponse(text: "hello")
@@ -137,7 +137,7 @@ struct `An origin that serves` {
     #expect(!text.lowercased().contains("transfer-encoding"))
   }
 
-  @Test func `answers requests that were sent ahead in order`() async throws {
+  @Test func `an origin answers requests that were sent ahead in order`() async throws {
     let gate = Gate()
     origin.route("/slow") { _ in
       try? await gate.wait()
@@ -155,7 +155,7 @@ struct `An origin that serves` {
     #expect(bodies == ["slow", "hello", "404 Not Found\n", "hello"])
   }
 
-  @Test func `answers a thousand requests that were sent ahead`() async throws {
+  @Test func `an origin answers a thousand requests that were sent ahead`() async throws {
     let client = try await RawClient(port: origin.port)
     let request = "POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: 4\r\n\r\n"
     let all = (1_000..<2_000).map { request + "\($0)" }.joined()
@@ -166,7 +166,9 @@ struct `An origin that serves` {
     try await sent
   }
 
-  @Test func `answers requests after the client has closed its sending side`() async throws {
+  @Test func `an origin answers requests after the client has closed its sending side`()
+    async throws
+  {
     let client = try await RawClient(port: origin.port)
     let request = "GET /hello HTTP/1.1\r\nHost: x\r\n\r\n"
     try await client.send(request + request + "GET /unfinis")
@@ -176,7 +178,9 @@ struct `An origin that serves` {
     await origin.openConnections(atMost: 0)
   }
 
-  @Test func `sends bodies that are larger than any buffer, and receives them`() async throws {
+  @Test func `an origin sends bodies that are larger than any buffer, and receives them`()
+    async throws
+  {
     let body = (0..<4_000_000).map { UInt8(truncatingIfNeeded: $0 &* 31) & 0x7F }
     let client = try await RawClient(port: origin.port)
     async let sent: Void = client.send(
@@ -188,7 +192,7 @@ struct `An origin that serves` {
   }
 
   @Test(arguments: [OriginResponse.Framing.contentLength, .untilClose])
-  func `closes the connection only when everything has been sent, however large`(
+  func `an origin closes the connection only when everything has been sent, however large`(
     framing: OriginResponse.Framing
   ) async throws {
     let body = [UInt8](repeating: 0x61, count: 20_000_000)
@@ -204,7 +208,7 @@ struct `An origin that serves` {
     #expect(answer.utf8.distance(from: head.upperBound, to: answer.endIndex) == body.count)
   }
 
-  @Test func `asks a waiting client for the body`() async throws {
+  @Test func `an origin asks a waiting client for the body`() async throws {
     let client = try await RawClient(port: origin.port)
     try await client.send(
       "PUT /echo HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\nExpect: 100-continue\r\n\r\n"
@@ -214,7 +218,7 @@ struct `An origin that serves` {
     #expect(try await client.response().body == "ok")
   }
 
-  @Test func `sends a body in chunks, or up to the end of the connection`() async throws {
+  @Test func `an origin sends a body in chunks, or up to the end of the connection`() async throws {
     let body = String(repeating: "0123456789", count: 1_000)
     for framing in [OriginResponse.Framing.chunked, .untilClose] {
       origin.route("/framed") { _ in
@@ -239,7 +243,7 @@ struct `An origin that serves` {
     }
   }
 
-  @Test func `serves hundreds of connections at once`() async throws {
+  @Test func `an origin serves hundreds of connections at once`() async throws {
     let (origin, gate, count) = (origin, Gate(), 300)
     origin.route("/together") { request in
       try? await gate.wait()
@@ -278,7 +282,7 @@ struct `An origin that serves` {
     #expect(bodies == Array(repeating: "hello", count: 20))
   }
 
-  @Test func `counts the requests for each path, answered or not`() async throws {
+  @Test func `an origin counts the requests for each path, answered or not`() async throws {
     let client = try await RawClient(port: origin.port)
     async let waiting: Void = origin.requests(3, for: "/hello")
     for query in ["", "?a=1", "?a=2"] { _ = try await client.exchange("/hello\(query)") }
@@ -296,7 +300,7 @@ struct `An origin that serves` {
     #expect(origin.statistics.requestCount == 0)
   }
 
-  @Test func `waits for its latency before it answers`() async throws {
+  @Test func `an origin waits for its latency before it answers`() async throws {
     let clock = ManualClock()
     let origin = try LoopbackOrigin(clock: clock)
     origin.route("/hello") { _ in OriginResponse(text: "hello") }

@@ -22,19 +22,19 @@ struct `An origin and a URL session` {
     origin.route("/hello") { _ in OriginResponse(text: "hello") }
   }
 
-  @Test func `exchange a request and a response`() async throws {
+  @Test func `an origin and a URL session exchange a request and a response`() async throws {
     let (data, response) = try await get("/hello")
     #expect(String(decoding: data, as: UTF8.self) == "hello")
     #expect(response.statusCode == 200)
     #expect(response.value(forHTTPHeaderField: "Content-Type") == "text/plain; charset=utf-8")
   }
 
-  @Test func `reuse a connection`() async throws {
+  @Test func `an origin and a URL session reuse a connection`() async throws {
     for _ in 0..<10 { _ = try await get("/hello") }
     #expect(origin.statistics.acceptedConnections == 1)
   }
 
-  @Test func `exchange a hundred requests at once`() async throws {
+  @Test func `an origin and a URL session exchange a hundred requests at once`() async throws {
     try await withThrowingTaskGroup { group in
       for _ in 0..<100 { group.addTask { _ = try await get("/hello") } }
       try await group.waitForAll()
@@ -42,7 +42,7 @@ struct `An origin and a URL session` {
     #expect(origin.statistics.requests["/hello"] == 100)
   }
 
-  @Test func `exchange bodies`() async throws {
+  @Test func `an origin and a URL session exchange bodies`() async throws {
     origin.route("/echo", methods: [.post]) { OriginResponse(body: $0.body) }
     var request = URLRequest(url: try url("/echo"))
     request.httpMethod = "POST"
@@ -51,14 +51,14 @@ struct `An origin and a URL session` {
     #expect(data == request.httpBody)
   }
 
-  @Test func `follow redirects`() async throws {
+  @Test func `an origin and a URL session follow redirects`() async throws {
     origin.route("/moved") { _ in OriginResponse(status: 302, headers: ["Location": "/hello"]) }
     let (data, _) = try await get("/moved")
     #expect(String(decoding: data, as: UTF8.self) == "hello")
     #expect(origin.statistics.requests == ["/moved": 1, "/hello": 1])
   }
 
-  @Test func `exchange chunks`() async throws {
+  @Test func `an origin and a URL session exchange chunks`() async throws {
     let text = String(repeating: "0123456789", count: 5_000)
     origin.route("/chunks") { _ in
       var response = OriginResponse(text: text)
@@ -73,13 +73,13 @@ struct `An origin and a URL session` {
   @Test(arguments: [
     OriginFault.reset(), .reset(afterBytes: 2), .truncation(afterBytes: 2), .wrongContentLength(20),
   ])
-  func `report a broken transfer`(fault: OriginFault) async throws {
+  func `an origin and a URL session report a broken transfer`(fault: OriginFault) async throws {
     // More than once, because a session can retry.
     origin.inject(fault, for: "/hello", count: 10)
     await #expect(throws: URLError.self) { try await get("/hello") }
   }
 
-  @Test func `report a refused connection`() async throws {
+  @Test func `an origin and a URL session report a refused connection`() async throws {
     await origin.goOffline()
     let error = await #expect(throws: URLError.self) { try await get("/hello") }
     #expect(error?.code == .cannotConnectToHost)

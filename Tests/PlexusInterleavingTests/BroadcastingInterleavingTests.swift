@@ -317,7 +317,7 @@ extension `Every order of jobs` {
         .unbounded,
       ]
     )
-    func `rule 0.2: a handler is served before a loop that came later`(
+    func `a handler is served before a loop that came later`(
       policy: BufferingPolicy<Int>
     ) throws {
       // First in, first out: a task that is resumed first continues first.

@@ -46,7 +46,7 @@ extension `Every order of jobs` {
       .guarantee(.requestsShareOneFetch),
       arguments: [CachePolicy.UnobservedFetch.finishAndStore, .cancel]
     )
-    func `R1: two requests that overlap fetch each key once`(
+    func `two requests that overlap fetch each key once`(
       policy: CachePolicy.UnobservedFetch
     ) throws {
       try forEveryInterleaving(deviations: 3) {
@@ -120,7 +120,7 @@ extension `Every order of jobs` {
     }
 
     @Test(arguments: [CachePolicy.UnobservedFetch.finishAndStore, .cancel])
-    func `R5: and R6: a caller that leaves costs no other caller its value`(
+    func `a caller that leaves costs no other caller its value`(
       policy: CachePolicy.UnobservedFetch
     ) throws {
       try forEveryInterleaving(deviations: 4) {
@@ -140,7 +140,7 @@ extension `Every order of jobs` {
       }
     }
 
-    @Test func `R7: no caller is lost, and cleared values are not kept`() throws {
+    @Test func `no caller is lost, and cleared values are not kept`() throws {
       try forEveryInterleaving(deviations: 4) {
         let origin = Origin()
         let map = Self.map(origin)
@@ -160,7 +160,7 @@ extension `Every order of jobs` {
       }
     }
 
-    @Test func `R10: a stored value wins for its key, and does not affect the other keys`() throws {
+    @Test func `a stored value wins for its key, and does not affect the other keys`() throws {
       try forEveryInterleaving(deviations: 4) {
         let origin = Origin()
         let map = Self.map(origin, whenUnobserved: .cancel)
@@ -193,7 +193,7 @@ extension `Every order of jobs` {
       }
     }
 
-    @Test func `R11: two fetches of several keys that wait for each other do not deadlock`()
+    @Test func `two fetches of several keys that wait for each other do not deadlock`()
       throws
     {
       try forEveryInterleaving(deviations: 3) {

@@ -316,7 +316,7 @@ extension `Every order of jobs` {
     // The fetch starts in its own task when the handler waits for it, so that no order reverses the two.
 
     @Test(.guarantee(.ownKeyRequestsThrow), arguments: [nil, PersistenceRule.clearImmediately])
-    func `R11: a post of a fetch does not wait behind a handler that waits for the fetch`(
+    func `a post of a fetch does not wait behind a handler that waits for the fetch`(
       rule: PersistenceRule?
     ) throws {
       try forEveryInterleaving(deviations: 3) {
@@ -335,7 +335,8 @@ extension `Every order of jobs` {
       }
     }
 
-    @Test(.guarantee(.ownKeyRequestsThrow)) func `R11: nor behind one that has removed itself`()
+    @Test(.guarantee(.ownKeyRequestsThrow))
+    func `a post of a fetch does not wait behind a handler that has removed itself`()
       throws
     {
       try forEveryInterleaving(deviations: 3) {
@@ -359,7 +360,7 @@ extension `Every order of jobs` {
     }
 
     @Test(.guarantee(.ownKeyRequestsThrow))
-    func `R11: a post inside the action of a debouncer that the handler flushes is deferred`()
+    func `a post inside the action of a debouncer that the handler flushes is deferred`()
       throws
     {
       try forEveryInterleaving(deviations: 3) {

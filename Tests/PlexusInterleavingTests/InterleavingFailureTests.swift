@@ -5,7 +5,10 @@ import Testing
 extension `Every order of jobs` {
   @Suite(.serialized)
   struct `What the interleaving harness reports` {
-    @Test func `finds the lost update of a read, a suspension and a write`() throws {
+    @Test
+    func `the interleaving harness finds the lost update of a read, a suspension and a write`()
+      throws
+    {
       let failure = try failure { try forEveryInterleaving(lostUpdate) }
       guard case .threw(let error) = failure.reason else {
         Issue.record("wrong reason: \(failure)")
@@ -14,7 +17,7 @@ extension `Every order of jobs` {
       #expect(error as? Wrong == Wrong(what: "1"))
     }
 
-    @Test func `reports a task that never finishes`() throws {
+    @Test func `the interleaving harness reports a task that never finishes`() throws {
       let failure = try failure {
         try forEveryInterleaving { try await Gate().wait() }
       }
@@ -22,7 +25,7 @@ extension `Every order of jobs` {
       #expect(failure.schedule == [])
     }
 
-    @Test func `reports a deadlock that only one order has`() throws {
+    @Test func `the interleaving harness reports a deadlock that only one order has`() throws {
       let scenario: @Sendable () async -> Void = {
         // The second one succeeds if it runs after the first.
         let gate = Gate()
@@ -45,7 +48,7 @@ extension `Every order of jobs` {
       #expect(throws: Never.self) { try replayInterleaving([], scenario) }
     }
 
-    @Test func `reports a scenario that does not end`() throws {
+    @Test func `the interleaving harness reports a scenario that does not end`() throws {
       let failure = try failure {
         try forEveryInterleaving(jobLimit: 50) { while !Task.isCancelled { await hop() } }
       }
@@ -74,7 +77,8 @@ extension `Every order of jobs` {
       #expect(try forEveryInterleaving(deviations: -1) { await hop() } == 1)
     }
 
-    @Test func `cancels a scenario that does not end, so that it can clean up`() throws {
+    @Test func `the harness cancels a scenario that does not end, so that it can clean up`() throws
+    {
       let log = Journal()
       #expect(throws: InterleavingFailure.self) {
         try forEveryInterleaving {
@@ -92,14 +96,16 @@ extension `Every order of jobs` {
       #expect(log.entries == ["cleaned up", "cleaned up"])
     }
 
-    @Test func `reports a task that is enqueued again endlessly`() throws {
+    @Test func `the interleaving harness reports a task that is enqueued again endlessly`() throws {
       let failure = try failure {
         try forEveryInterleaving(jobLimit: 50) { while !Task.isCancelled { await nothing() } }
       }
       #expect(failure.description.contains("still not done after 50 jobs"))
     }
 
-    @Test func `reports a scenario that differs from run to run in the same order`() throws {
+    @Test func `the harness reports a scenario that differs from run to run in the same order`()
+      throws
+    {
       let runs = Journal()
       let failure = try failure {
         try forEveryInterleaving {
@@ -114,7 +120,7 @@ extension `Every order of jobs` {
       }
     }
 
-    @Test func `replays the order of a failure`() throws {
+    @Test func `the interleaving harness replays the order of a failure`() throws {
       let log = Journal()
       let scenario: @Sendable () async throws -> Void = {
         let tasks = ["a", "b", "c"].map { name in Task { _ = log.append(name) } }

@@ -7,7 +7,10 @@ import Testing
 extension `Every order of jobs` {
   @Suite(.serialized)
   struct `The interleaving harness` {
-    @Test func `tries every outcome of two tasks of two steps, and no other`() throws {
+    @Test
+    func `the interleaving harness tries every outcome of two tasks of two steps, and no other`()
+      throws
+    {
       let outcomes = Journal()
       let count = try forEveryInterleaving {
         let log = Journal()
@@ -20,7 +23,10 @@ extension `Every order of jobs` {
       #expect(outcomes.entries.count == count)
     }
 
-    @Test func `tries every order of three children beside two producers, and no other`() throws {
+    @Test
+    func `the harness tries every order of three children beside two producers, and no other`()
+      throws
+    {
       let outcomes = Journal()
       try forEveryInterleaving(deviations: 3) {
         let children = Journal()
@@ -74,12 +80,16 @@ extension `Every order of jobs` {
       return Set(outcomes.entries)
     }
 
-    @Test func `runs what waits for an actor in every order if it adopts the executor`() throws {
+    @Test func `the harness runs what waits for an actor in every order if it adopts the executor`()
+      throws
+    {
       let all: Set = ["abc", "acb", "bac", "bca", "cab", "cba"]
       #expect(try orders(isInterleaved: true) == all)
     }
 
-    @Test func `splits what waits in the queue of an actor that adopts the executor`() throws {
+    @Test func `the harness splits what waits in the queue of an actor that adopts the executor`()
+      throws
+    {
       let outcomes = Journal()
       try forEveryInterleaving {
         let notebook = Notebook(isInterleaved: true)
@@ -100,7 +110,9 @@ extension `Every order of jobs` {
       #expect(Set(outcomes.entries) == ["abx", "axb", "xab", "bax", "bxa", "xba"])
     }
 
-    @Test func `runs one call of an actor with the executor at a time`() throws {
+    @Test func `the interleaving harness runs one call of an actor with the executor at a time`()
+      throws
+    {
       try forEveryInterleaving {
         let notebook = Notebook(isInterleaved: true)
         async let first: Void = notebook.note("a", thenAfterAHop: "b")
@@ -138,7 +150,7 @@ extension `Every order of jobs` {
         (6, ["abc", "acb", "bac", "bca", "cab", "cba"]),
       ]
     )
-    func `tries each order once, and none with more deviations than allowed`(
+    func `the harness tries each order once, and none with more deviations than allowed`(
       deviations: Int,
       orders: [String]
     ) throws {
@@ -155,7 +167,8 @@ extension `Every order of jobs` {
       #expect(count == orders.count)
     }
 
-    @Test(.guarantee(.scenariosRunInEveryOrder)) func `tries up to six deviations by default`()
+    @Test(.guarantee(.scenariosRunInEveryOrder))
+    func `the interleaving harness tries up to six deviations by default`()
       throws
     {
       // Seven choices between two jobs: all 128 orders except the one that deviates each time.
@@ -179,7 +192,10 @@ extension `Every order of jobs` {
       #expect(try forEveryInterleaving { await hop() } == 1)
     }
 
-    @Test func `orders actors, groups, streams, manual clocks and cancellation`() throws {
+    @Test
+    func `the interleaving harness orders actors, groups, streams, manual clocks and cancellation`()
+      throws
+    {
       let outcomes = Journal()
       let count = try forEveryInterleaving(deviations: 3) {
         let clock = ManualClock()

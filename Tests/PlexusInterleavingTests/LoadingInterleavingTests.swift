@@ -46,7 +46,8 @@ extension `Every order of jobs` {
       }
     }
 
-    @Test func `when all callers are cancelled the state goes back, and no caller keeps waiting`()
+    @Test
+    func `when all callers of a load are cancelled the state goes back, and none keeps waiting`()
       throws
     {
       try forEveryInterleaving(deviations: 3) {
@@ -184,7 +185,7 @@ extension `Every order of jobs` {
       }
     }
 
-    @Test func `a publisher that is released while it loads lets its callers finish`() throws {
+    @Test func `a data publisher that is released while it loads lets its callers finish`() throws {
       try forEveryInterleaving {
         var publisher: DataPublisher<Int>? = DataPublisher()
         weak let weakPublisher = publisher

@@ -59,7 +59,8 @@ extension `Every order of jobs` {
       }
     }
 
-    @Test func `when all callers are cancelled the state goes back, and no caller keeps waiting`()
+    @Test
+    func `when all callers of pages are cancelled the state goes back, and none keeps waiting`()
       throws
     {
       try forEveryInterleaving(deviations: 3) {
@@ -150,7 +151,8 @@ extension `Every order of jobs` {
       }
     }
 
-    @Test func `a publisher that is released while it loads lets its callers finish`() throws {
+    @Test func `a paged publisher that is released while it loads lets its callers finish`() throws
+    {
       try forEveryInterleaving {
         var publisher: Publisher? = Self.makePublisher()
         weak let weakPublisher = publisher

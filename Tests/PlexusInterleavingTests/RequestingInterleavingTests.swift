@@ -43,7 +43,7 @@ extension `Every order of jobs` {
       .guarantee(.requestsShareOneFetch),
       arguments: [CachePolicy.UnobservedFetch.finishAndStore, .cancel]
     )
-    func `R1: two requests share a fetch or find its value`(
+    func `two requests share a fetch or find its value`(
       policy: CachePolicy.UnobservedFetch
     ) throws {
       try forEveryInterleaving {
@@ -60,7 +60,7 @@ extension `Every order of jobs` {
     }
 
     @Test(.guarantee(.cancelledCallersReturnImmediately))
-    func `R5: a cancelled request never costs another one its value`() throws {
+    func `a cancelled request never costs another one its value`() throws {
       try forEveryInterleaving {
         let origin = Origin()
         let cache = Multiplexer { try await origin.fetch() }
@@ -77,7 +77,7 @@ extension `Every order of jobs` {
     }
 
     @Test(.guarantee(.lastCallerFollowsThePolicy))
-    func `R6: a fetch cancelled by its last caller is never shown to the next one`() throws {
+    func `a fetch cancelled by its last caller is never shown to the next one`() throws {
       try forEveryInterleaving {
         let origin = Origin()
         let cache = Multiplexer(policy: Self.cancelling()) { try await origin.fetch() }
@@ -94,7 +94,7 @@ extension `Every order of jobs` {
     }
 
     @Test(.guarantee(.clearDetachesTheFetch))
-    func `R7: no caller is lost and nothing old is kept when a fetch is detached`() throws {
+    func `no caller is lost and nothing old is kept when a fetch is detached`() throws {
       try forEveryInterleaving {
         let origin = Origin()
         let cache = Multiplexer { try await origin.fetch() }
@@ -115,7 +115,7 @@ extension `Every order of jobs` {
     }
 
     @Test(.guarantee(.refreshCausesOneMoreFetch))
-    func `R9: a refresh is never satisfied by a fetch that began before it`() throws {
+    func `a refresh is never satisfied by a fetch that began before it`() throws {
       try forEveryInterleaving(deviations: 5) {
         let origin = Origin()
         let cache = Multiplexer { try await origin.fetch() }
@@ -137,7 +137,7 @@ extension `Every order of jobs` {
     }
 
     @Test(.guarantee(.storedValuesWinOverFetches))
-    func `R10: a stored value wins over the fetch, whichever ends first`() throws {
+    func `a stored value wins over the fetch, whichever ends first`() throws {
       try forEveryInterleaving {
         let origin = Origin()
         let cache = Multiplexer { try await origin.fetch() }
@@ -154,7 +154,7 @@ extension `Every order of jobs` {
     }
 
     @Test(.guarantee(.ownKeyRequestsThrow))
-    func `R11: two fetches that wait for each other do not deadlock`() throws {
+    func `two fetches that wait for each other do not deadlock`() throws {
       try forEveryInterleaving(deviations: 5) {
         let own = Owner()
         let map = MultiplexerMap<Int, Int>(id: "m") { key in
@@ -177,7 +177,7 @@ extension `Every order of jobs` {
       }
     }
 
-    @Test func `R11: a wait that was cancelled closes no circle later`() throws {
+    @Test func `a wait that was cancelled closes no circle later`() throws {
       try forEveryInterleaving(deviations: 4) {
         let own = Owner()
         let hasLeft = Gate()
@@ -204,7 +204,7 @@ extension `Every order of jobs` {
       }
     }
 
-    @Test func `R11: a fetch that requests what is queued behind it does not deadlock`() throws {
+    @Test func `a fetch that requests what is queued behind it does not deadlock`() throws {
       try forEveryInterleaving(deviations: 4) {
         let own = Owner()
         let fetches = Origin()

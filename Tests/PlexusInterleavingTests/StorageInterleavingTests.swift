@@ -76,7 +76,7 @@ extension `Every order of jobs` {
       func removeAllEntries() async {}
     }
 
-    @Test func `R6: no fetch begins for a caller that left while the stored copy was read`()
+    @Test func `no fetch begins for a caller that left while the stored copy was read`()
       throws
     {
       let readsInVain = Guarded(0)
@@ -102,7 +102,7 @@ extension `Every order of jobs` {
       #expect(fetchesInVain.withLock { $0 } == 0)
     }
 
-    @Test(.guarantee(.clearIsDurable)) func `R7: clearing outlives every flush and fetch`() throws {
+    @Test(.guarantee(.clearIsDurable)) func `clearing outlives every flush and fetch`() throws {
       try forEveryInterleaving(deviations: Effort.isFull ? 3 : 2) {
         let origin = Origin()
         let cacher = SlowCacher()
@@ -131,7 +131,7 @@ extension `Every order of jobs` {
       }
     }
 
-    @Test func `R7: what is stored after clearing is stored after the next flush`() throws {
+    @Test func `what is stored after clearing is stored after the next flush`() throws {
       try forEveryInterleaving(deviations: Effort.isFull ? 3 : 2) {
         let cacher = SlowCacher()
         let map = MultiplexerMap<Int, Int>(capacity: .count(9), cacher: cacher) { $0 }
@@ -157,7 +157,7 @@ extension `Every order of jobs` {
       }
     }
 
-    @Test func `R7: an evicted value that is cleared does not come back`() throws {
+    @Test func `an evicted value that is cleared does not come back`() throws {
       try forEveryInterleaving(deviations: Effort.isFull ? 3 : 2) {
         let origin = Origin()
         let cacher = SlowCacher()
@@ -185,7 +185,7 @@ extension `Every order of jobs` {
     }
 
     @Test(.guarantee(.repositoryClearCoversReleasedMembers))
-    func `R8: clearing a repository keeps what was stored before from being read again`()
+    func `clearing a repository keeps what was stored before from being read again`()
       throws
     {
       try forEveryInterleaving(deviations: 2) {

@@ -23,14 +23,14 @@ extension `Every order of jobs` {
       }
     }
 
-    @Test func `for each, as the count of jobs shows`() {
+    @Test func `the count of jobs shows whether tasks are started`() {
       let failure = #expect(throws: InterleavingFailure.self) {
         try withFewJobs { for _ in 0..<1000 { Task {} } }
       }
       #expect(failure?.description.contains("still not done after 300 jobs") == true)
     }
 
-    @Test(.guarantee(.sendingStartsNoTask)) func `rule 0.10: for a message`() throws {
+    @Test(.guarantee(.sendingStartsNoTask)) func `sending a message starts no task`() throws {
       try withFewJobs {
         let messenger = Messenger<Int>()
         let subscriptions = [
@@ -44,7 +44,7 @@ extension `Every order of jobs` {
       }
     }
 
-    @Test(.guarantee(.sendingStartsNoTask)) func `rule 0.10: for a state`() throws {
+    @Test(.guarantee(.sendingStartsNoTask)) func `changing a state starts no task`() throws {
       try withFewJobs {
         let publisher = DataPublisher<Int>(staleAfter: .seconds(1), clock: ManualClock())
         let cache = Multiplexer { 0 }
@@ -65,7 +65,7 @@ extension `Every order of jobs` {
       }
     }
 
-    @Test(.guarantee(.sendingStartsNoTask)) func `rule 0.10: for an event`() throws {
+    @Test(.guarantee(.sendingStartsNoTask)) func `posting an event starts no task`() throws {
       struct Ping: Event {}
       try withFewJobs {
         let bus = EventBus()
@@ -79,7 +79,7 @@ extension `Every order of jobs` {
       }
     }
 
-    @Test(.guarantee(.sendingStartsNoTask)) func `for a touch`() throws {
+    @Test(.guarantee(.sendingStartsNoTask)) func `a touch starts no task`() throws {
       try withFewJobs {
         let clock = ManualClock()
         let debouncer = Debouncer(delay: .seconds(1), clock: clock)

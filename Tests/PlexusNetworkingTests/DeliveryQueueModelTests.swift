@@ -8,7 +8,7 @@ import Testing
 @Suite(.fewAtOnce)
 struct `A queue of callbacks` {
   @Test(.guarantee(.sessionsWaitForReceivers))
-  func `has no more than a number of callbacks waiting, in order`() async {
+  func `a queue of callbacks runs them in order, and no more than a limited number wait`() async {
     let queue = DeliveryQueue()
     let (added, ran) = (Guarded(0), Guarded<[Int]>([]))
     let most = Guarded(0)

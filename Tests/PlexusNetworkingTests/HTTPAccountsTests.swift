@@ -64,7 +64,9 @@ struct `The answer for one account` {
   }
 
   @Test(.guarantee(.accountsDoNotMix))
-  func `is not kept for another account that signs in before the next attempt`() async throws {
+  func `an answer for one account is not kept for another one that signs in before a retry`()
+    async throws
+  {
     let transport = transport(failing: [1])
     let cache = cache(transport)
     let url = try url()
@@ -86,7 +88,7 @@ struct `The answer for one account` {
   }
 
   @Test(.guarantee(.accountsDoNotMix))
-  func `is renewed behind a stale value for the account that has asked`() async throws {
+  func `a stale value is renewed for the account that has asked`() async throws {
     let transport = ClosureTransport { [gate] count, request, receiver in
       if count == 2 {
         try await gate.wait()
@@ -119,7 +121,7 @@ struct `The answer for one account` {
   }
 
   @Test(.guarantee(.accountsDoNotMix))
-  func `comes from redirects that are all followed for the account that has asked`()
+  func `all redirects of a request are followed for the account that has asked`()
     async throws
   {
     let isSwitched = Guarded(false)
@@ -166,7 +168,7 @@ struct `The answer for one account` {
   }
 
   @Test(.guarantee(.accountsDoNotMix))
-  func `counts for the account at an origin that a redirect leads to`() async throws {
+  func `an answer counts for the account at an origin that a redirect leads to`() async throws {
     let transport = redirecting()
     let cache = cache(transport)
     let (url, login) = (try url(), "https://b.example/login")
@@ -183,7 +185,7 @@ struct `The answer for one account` {
   }
 
   @Test(.guarantee(.accountsDoNotMix))
-  func `is not shared with a caller of another account at an origin of a redirect`()
+  func `an answer is not shared with a caller of another account at an origin of a redirect`()
     async throws
   {
     let cache = cache(redirecting(gate))
@@ -200,7 +202,9 @@ struct `The answer for one account` {
   }
 
   @Test(.guarantee(.accountsDoNotMix), arguments: [301, 302])
-  func `to cookies that were set on the way is for its caller alone`(status: Int) async throws {
+  func `an answer to cookies that were set on the way is for its caller alone`(
+    status: Int
+  ) async throws {
     let transport = ClosureTransport { count, request, receiver in
       guard request.cookies.isEmpty else {
         return try receiver.take(request, headers: Self.fresh, request.cookies)
@@ -224,7 +228,7 @@ struct `The answer for one account` {
   }
 
   @Test(.guarantee(.removedCookiesStayRemoved))
-  func `is not requested with cookies that were removed`() async throws {
+  func `no request is sent with cookies that were removed`() async throws {
     let transport = transport(failing: [1])
     let cache = cache(transport)
     let url = try url()
@@ -241,7 +245,7 @@ struct `The answer for one account` {
   }
 
   @Test(.guarantee(.removedCookiesStayRemoved))
-  func `sets no cookies in a jar that was emptied, or has those of another account`()
+  func `an answer sets no cookies in a jar that was emptied, or has those of another account`()
     async throws
   {
     let transport = ClosureTransport { [gate] count, request, receiver in
@@ -284,7 +288,9 @@ struct `The answer for one account` {
   }
 
   @Test(.guarantee(.credentialsSelectValues), arguments: ["Authorization", "X-API-Key"])
-  func `is kept for the credentials that the transport has added`(name: String) async throws {
+  func `an answer is kept for the credentials that the transport has added`(
+    name: String
+  ) async throws {
     let account = Guarded("a")
     let answers = ClosureTransport { count, request, receiver in
       if count == 1 { throw URLError(.networkConnectionLost) }
@@ -308,7 +314,7 @@ struct `The answer for one account` {
   }
 
   @Test(.guarantee(.credentialsSelectValues))
-  func `is kept for the credentials that the rules name`() async throws {
+  func `an answer is kept for the credentials that the rules name`() async throws {
     var rules = rules
     rules.redirects.credentials.append("X-API-Key")
     let answers = ClosureTransport { _, request, receiver in
@@ -325,7 +331,7 @@ struct `The answer for one account` {
   }
 
   @Test(.guarantee(.credentialsSelectValues))
-  func `that is an error is not given to a caller of another account`() async throws {
+  func `an error for one account is not given to a caller of another account`() async throws {
     let answers = ClosureTransport { [gate] count, request, receiver in
       let user = request.value(forHTTPHeaderField: "X-User") ?? ""
       if count == 1 {

@@ -290,7 +290,7 @@ struct `A cache of HTTP under attack` {
 
   // MARK: - Reentrancy
 
-  @Test func `a decoder that requests its own URL does not hang`() async throws {
+  @Test func `a decoder of an HTTP cache that requests its own URL does not hang`() async throws {
     let box = Guarded<HTTPCache<String>?>(nil)
     let own = try request()
     let transport = transport { _, _ in (200, Self.fresh, "text") }

@@ -16,7 +16,7 @@ import FoundationNetworking
 @Suite(.fewAtOnce)
 struct `A cache of HTTP beside a model` {
   @Test(.guarantee(.httpAgreesWithRFC9111))
-  func `answers as RFC 9111 says in two thousand histories`() async throws {
+  func `a cache of HTTP answers as RFC 9111 says in two thousand histories`() async throws {
     for seed in 0..<Effort.count(2_000) {
       let history = HTTPHistory(seed: UInt64(seed))
       do {

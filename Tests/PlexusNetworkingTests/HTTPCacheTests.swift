@@ -204,7 +204,7 @@ struct `A cache of HTTP` {
   }
 
   @Test(.guarantee(.httpErrorsAreNotStored))
-  func `the beginning of the body of an error is kept, and the rest is not loaded`()
+  func `a cache of HTTP keeps the beginning of the body of an error, and does not load the rest`()
     async throws
   {
     set(answer(String(repeating: "a", count: 2_000_000), status: 500))

@@ -160,7 +160,9 @@ struct `A cache of HTTP conforms in` {
       Case(["Age": "15"], .sent, expires: 20, date: 10), Case([:], .reused, expires: 30, date: 10),
     ]
   )
-  func `freshness and heuristics`(test: Case) async throws { try await check(test) }
+  func `an answer is reused for its explicit lifetime, and not by a heuristic`(
+    test: Case
+  ) async throws { try await check(test) }
 
   @Test(
     .guarantee(.cacheTestsPass),
@@ -184,7 +186,9 @@ struct `A cache of HTTP conforms in` {
       .control("max-age=1, max-age=1800", .sent, wait: 2),
     ]
   )
-  func `cc-parse`(test: Case) async throws { try await check(test) }
+  func `a cache of HTTP parses Cache-Control as the cache tests require`(test: Case) async throws {
+    try await check(test)
+  }
 
   @Test(
     .guarantee(.cacheTestsPass),
@@ -195,7 +199,9 @@ struct `A cache of HTTP conforms in` {
       .age("0007200", .sent),
     ]
   )
-  func `age-parse`(test: Case) async throws { try await check(test) }
+  func `a cache of HTTP parses Age as the cache tests require`(test: Case) async throws {
+    try await check(test)
+  }
 
   @Test(
     .guarantee(.cacheTestsPass),
@@ -216,7 +222,9 @@ struct `A cache of HTTP conforms in` {
       .expires("Thu,  18 Aug 2050 02:01:18 GMT", .sent),
     ]
   )
-  func `expires-parse`(test: Case) async throws { try await check(test) }
+  func `a cache of HTTP parses Expires as the cache tests require`(test: Case) async throws {
+    try await check(test)
+  }
 
   // MARK: - Directives
 
@@ -234,7 +242,9 @@ struct `A cache of HTTP conforms in` {
       .control("must-understand, no-store, max-age=60", .reused),
     ]
   )
-  func `cc-response`(test: Case) async throws { try await check(test) }
+  func `the directives of an answer decide whether it is reused`(test: Case) async throws {
+    try await check(test)
+  }
 
   @Test(
     .guarantee(.cacheTestsPass),
@@ -279,7 +289,9 @@ struct `A cache of HTTP conforms in` {
       Case(["Cache-Control": "max-age=60"], .sent, asked: ["Cache-Control": "max-age=nonsense"]),
     ]
   )
-  func `cc-request`(test: Case) async throws { try await check(test) }
+  func `the directives of a request decide whether a stored answer is reused`(
+    test: Case
+  ) async throws { try await check(test) }
 
   @Test(
     .guarantee(.cacheTestsPass),
@@ -290,7 +302,9 @@ struct `A cache of HTTP conforms in` {
       Case(["Cache-Control": "max-age=60"], .sent, asked: ["Pragma": "no-cache"]),
     ]
   )
-  func `pragma`(test: Case) async throws { try await check(test) }
+  func `Pragma counts in a request, and means nothing in an answer`(test: Case) async throws {
+    try await check(test)
+  }
 
   @Test(
     .guarantee(.cacheTestsPass),
@@ -306,7 +320,9 @@ struct `A cache of HTTP conforms in` {
       Case(["Cache-Control": "max-age=60"], .sent, asked: ["Authorization": "Basic YQ=="]),
     ]
   )
-  func `surrogate and other fields`(test: Case) async throws { try await check(test) }
+  func `fields for surrogates mean nothing, and an account reuses only its own answers`(
+    test: Case
+  ) async throws { try await check(test) }
 
   @Test(
     .guarantee(.cacheTestsPass),
@@ -336,7 +352,9 @@ struct `A cache of HTTP conforms in` {
       ),
     ]
   )
-  func `vary and vary-parse`(test: Case) async throws { try await check(test) }
+  func `an answer is reused if the fields that Vary names match, however Vary is written`(
+    test: Case
+  ) async throws { try await check(test) }
 
   /// The value of a field that `Vary` names, in two requests.
   @Test(
@@ -356,7 +374,7 @@ struct `A cache of HTTP conforms in` {
       ("Authorization", "a,b", "a, b", .sent), ("Cookie", "A", "a", .sent),
     ] as [(String, String, String, Second)]
   )
-  func `vary, with values that mean the same`(
+  func `Vary matches values in another notation, and no values with another meaning`(
     name: String,
     one: String,
     other: String,
@@ -367,7 +385,7 @@ struct `A cache of HTTP conforms in` {
   }
 
   @Test(.guarantee(.partsAreNeverStored))
-  func `partial: a part is never stored, and no part answers for the whole`() async throws {
+  func `a part is never stored, and no part answers for the whole`() async throws {
     let transport = ClosureTransport { count, request, receiver in
       let isPart = request.value(forHTTPHeaderField: "Range") != nil
       try receiver.take(
@@ -411,7 +429,9 @@ struct `A cache of HTTP conforms in` {
       Case(["Cache-Control": "max-age=60", "ETag": "\"1\""], .reused, wait: 30),
     ]
   )
-  func `conditional-etag and conditional-lm`(test: Case) async throws { try await check(test) }
+  func `a stale answer with an entity tag or date of modification is requested conditionally`(
+    test: Case
+  ) async throws { try await check(test) }
 
   @Test(
     .guarantee(.cacheTestsPass),
@@ -422,7 +442,9 @@ struct `A cache of HTTP conforms in` {
       .control("max-age=60, stale-if-error=60", .sent, wait: 61),
     ]
   )
-  func `stale`(test: Case) async throws { try await check(test) }
+  func `a stale answer is requested again from a server that can answer`(test: Case) async throws {
+    try await check(test)
+  }
 
   @Test(
     .guarantee(.cacheTestsPass),
@@ -434,7 +456,7 @@ struct `A cache of HTTP conforms in` {
       ("max-age=2, stale-if-error=60, must-revalidate", false, false),
     ]
   )
-  func `stale, with a server that hangs up or answers 503`(
+  func `directives decide whether a stale answer is used if its server hangs up or answers 503`(
     control: String,
     isUsedOffline: Bool,
     isUsedAfter503: Bool
@@ -468,7 +490,10 @@ struct `A cache of HTTP conforms in` {
     arguments: [200, 203, 204, 299],
     ["max-age=60", "max-age=0", "no-store"]
   )
-  func `status`(status: Int, control: String) async throws {
+  func `an answer of any successful status is reused if its directives allow it`(
+    status: Int,
+    control: String
+  ) async throws {
     let second: Second = control == "max-age=60" ? .reused : .sent
     try await check(Case(["Cache-Control": control], second, status: status))
   }
@@ -480,7 +505,9 @@ struct `A cache of HTTP conforms in` {
       201, 202, 204, 299, 400, 403, 404, 405, 410, 414, 499, 500, 501, 502, 503, 504, 599,
     ]
   )
-  func `heuristics and statuses that are errors`(status: Int) async throws {
+  func `answers and errors of any status are reused only for an explicit lifetime`(
+    status: Int
+  ) async throws {
     let date = "Sun, 06 Nov 1994 08:49:37 GMT"
     for (headers, isReused) in [
       (["Last-Modified": date], false),
@@ -511,7 +538,7 @@ struct `A cache of HTTP conforms in` {
   // MARK: - Stored answers
 
   @Test(.guarantee(.cacheTestsPass))
-  func `headers: those of the connection are not stored, all others are`() async throws {
+  func `header fields of the connection are not stored, and all others are`() async throws {
     let clock = ManualClock()
     let origin = try LoopbackOrigin(timeOf: clock)
     let ofConnection: OriginHeaders = [
@@ -570,7 +597,7 @@ struct `A cache of HTTP conforms in` {
       ("Expires: Mon, 11 Jan 2038 11:11:11 GMT\nAge: 30\n", 30),
     ] as [(String, Int?)]
   )
-  func `other: a reused answer has its present age, and the date that it came with`(
+  func `a reused answer has its present age, and the date that it came with`(
     fields: String,
     age: Int?
   ) async throws {
@@ -600,7 +627,7 @@ struct `A cache of HTTP conforms in` {
   }
 
   @Test(.guarantee(.reusedResponsesHaveTheirAge))
-  func `other: an answer that was on its way for long is that old`() async throws {
+  func `an answer that was on its way for long is that old`() async throws {
     let clock = ManualClock()
     let (origin, start) = (try LoopbackOrigin(timeOf: clock), clock.timeOfDay)
     let headers: OriginHeaders = [
@@ -614,7 +641,8 @@ struct `A cache of HTTP conforms in` {
     #expect(try await cache.request(url).headers["age"] == "105")
   }
 
-  @Test(.guarantee(.cacheTestsPass)) func `invalidation by a method of unknown safety`()
+  @Test(.guarantee(.cacheTestsPass))
+  func `a method of unknown safety invalidates the stored answer`()
     async throws
   {
     let methods = Guarded<[String]>([])

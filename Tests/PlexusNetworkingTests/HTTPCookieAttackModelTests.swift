@@ -25,7 +25,7 @@ import Testing
       "a=1\r\nX: y", "a=1\nX: y", "a=1\rX: y", "a\u{1}=1", "a=\0", "a=1; Path=/\u{7f}",
     ]
   )
-  func `with control characters are not taken`(field: String) throws {
+  func `cookies with control characters are rejected`(field: String) throws {
     #expect(try sent(field, from: "https://a.example/") == nil)
   }
 
@@ -48,11 +48,15 @@ import Testing
       ("s=1; Secure; Path=/", "s=; Path=/; Max-Age=0"),
     ]
   )
-  func `over http neither replace nor shadow a secure one`(secure: String, plain: String) throws {
+  func `cookies over http neither replace nor shadow a secure one`(
+    secure: String,
+    plain: String
+  ) throws {
     #expect(try sent(afterSecure: secure, plain, to: "/login/now") == "s=1")
   }
 
-  @Test func `over http are taken where they come after the secure one, or have another name`()
+  @Test
+  func `cookies over http are accepted if they come after the secure one or have another name`()
     throws
   {
     let login = "s=1; Secure; Path=/login"
@@ -63,12 +67,12 @@ import Testing
     )
   }
 
-  @Test func `with a tab between words are taken`() throws {
+  @Test func `cookies with a tab between words are accepted`() throws {
     #expect(try sent("a=1\t2", from: "https://a.example/") == "a=1\t2")
   }
 
   @Test(.guarantee(.hostileCookiesAreRejected))
-  func `without a name do not take the attributes of those before them away`() throws {
+  func `cookies without a name do not remove the attributes of the cookies before them`() throws {
     let field = "a=1; Path=/; Secure,flag"
     #expect(try sent(field, from: "https://a.example/", to: "http://a.example/") == nil)
     #expect(try sent(field, from: "https://a.example/") == "a=1")
@@ -78,15 +82,16 @@ import Testing
   }
 
   @Test(arguments: ["com.", ".com.", "com", "."])
-  func `are not set for all hosts of a registry, also with a dot at the end`(domain: String) throws
-  {
+  func `cookies are not set for all hosts of a registry, also with a dot at the end`(
+    domain: String
+  ) throws {
     let field = "a=1; Domain=\(domain)"
     #expect(try sent(field, from: "http://evil.com./", to: "http://bank.com./") == nil)
     #expect(try sent(field, from: "http://evil.com/", to: "http://bank.com/") == nil)
   }
 
   @Test(arguments: ["[::1]", "127.0.0.1", "[fe80::1]"])
-  func `of addresses are for that address`(host: String) throws {
+  func `cookies of an address are for that address, and not for a part of it`(host: String) throws {
     #expect(try sent("a=1", from: "http://\(host)/") == "a=1")
     #expect(try sent("a=1; Domain=0.1", from: "http://\(host)/") == nil)
     #expect(try sent("a=1; Domain=1]", from: "http://\(host)/") == nil)
@@ -101,23 +106,23 @@ import Testing
       "00:00:00 1 jan 1970",
     ]
   )
-  func `expire by every form of a date`(date: String) throws {
+  func `cookies expire by every form of a date`(date: String) throws {
     #expect(try sent("a=1; Expires=\(date)", from: "http://a.example/") == nil)
     #expect(try sent("a=1; Path=/, a=; Path=/; Expires=\(date)", from: "http://a.example/") == nil)
   }
 
   @Test(arguments: ["", "no date", "Thu, 99 Jan 1970 00:00:00 GMT", "Jan", "01 Jan 1970", "1600"])
-  func `do not expire by what is no date`(date: String) throws {
+  func `cookies do not expire by what is no date`(date: String) throws {
     #expect(try sent("a=1; Expires=\(date)", from: "http://a.example/") == "a=1")
   }
 
   @Test(arguments: ["-1", "0", "-99999999999999999999999"])
-  func `expire by any number that is not positive`(number: String) throws {
+  func `cookies expire by any Max-Age that is not positive`(number: String) throws {
     #expect(try sent("a=1; Max-Age=\(number)", from: "http://a.example/") == nil)
   }
 
   @Test(.guarantee(.hostileCookiesAreRejected))
-  func `of one host do not push out those of another`() throws {
+  func `cookies of one host do not evict cookies of another one`() throws {
     var state = HTTPCookieState()
     let (own, evil) = (try place("http://a.example/"), try place("http://evil.example/"))
     state.store("session=1", from: own, now: 0)

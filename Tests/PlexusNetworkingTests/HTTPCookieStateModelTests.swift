@@ -22,7 +22,7 @@ import Testing
     return state.header(for: try place(to), now: 1_000 + after)
   }
 
-  @Test(.guarantee(.cookiesNeedAJar)) func `go to the host that has set them`() throws {
+  @Test(.guarantee(.cookiesNeedAJar)) func `cookies go to the host that has set them`() throws {
     let origin = "http://a.example/x/y"
     #expect(try sent("a=1", from: origin, to: "http://a.example:99/x/z") == "a=1")
     #expect(try sent("a=1", from: origin, to: "https://A.EXAMPLE/x/") == "a=1")
@@ -31,7 +31,7 @@ import Testing
     }
   }
 
-  @Test func `go below their domain`() throws {
+  @Test func `cookies go to hosts below their domain`() throws {
     let origin = "http://www.a.example/"
     for domain in ["a.example", ".a.example", "A.Example", "www.a.example"] {
       #expect(try sent("a=1; Domain=\(domain)", from: origin, to: "http://www.a.example/") == "a=1")
@@ -46,12 +46,12 @@ import Testing
       "example", "b.example", "b.www.a.example", "ww.a.example", "com", "..", "a.example.",
     ]
   )
-  func `are not set for a domain that is not the host's`(domain: String) throws {
+  func `cookies are not set for a domain that is not the host's`(domain: String) throws {
     let field = "a=1; Domain=\(domain)"
     #expect(try sent(field, from: "http://www.a.example/", to: "http://www.a.example/") == nil)
   }
 
-  @Test func `belong to one address`() throws {
+  @Test func `cookies of an address belong to that address alone`() throws {
     #expect(
       try sent("a=1; Domain=0.0.1", from: "http://127.0.0.1/", to: "http://127.0.0.1/") == nil
     )
@@ -71,12 +71,18 @@ import Testing
       ("a=1; Path=x", "/z/z", "/z/", true), ("a=1; path=/", "/z/z", "/", true),
     ] as [(String, String, String, Bool)]
   )
-  func `go below their path`(field: String, from: String, to: String, isSent: Bool) throws {
+  func `cookies go to paths below their own`(
+    field: String,
+    from: String,
+    to: String,
+    isSent: Bool
+  ) throws {
     let sent = try sent(field, from: "http://a.example" + from, to: "http://a.example" + to)
     #expect((sent != nil) == isSent)
   }
 
-  @Test(.guarantee(.cookiesNeedAJar)) func `are secure`() throws {
+  @Test(.guarantee(.cookiesNeedAJar))
+  func `secure cookies are set and sent over https alone, and not replaced over http`() throws {
     let (plain, secure) = ("http://a.example/", "https://a.example/")
     #expect(try sent("a=1; Secure", from: secure, to: secure) == "a=1")
     #expect(try sent("a=1; Secure", from: secure, to: plain) == nil)
@@ -90,7 +96,7 @@ import Testing
     #expect(state.header(for: try place(secure), now: 0) == "a=1")
   }
 
-  @Test func `expire`() throws {
+  @Test func `cookies expire by Max-Age, or else by Expires`() throws {
     let origin = "http://a.example/"
     #expect(try sent("a=1; Max-Age=5", from: origin, to: origin, after: 4) == "a=1")
     #expect(try sent("a=1; Max-Age=5", from: origin, to: origin, after: 5) == nil)
@@ -101,21 +107,21 @@ import Testing
     #expect(try sent("a=1, a=; Max-Age=0", from: origin, to: origin) == nil)
   }
 
-  @Test func `come several in a field`() {
+  @Test func `one header field can set several cookies`() {
     #expect(
       HTTPCookieState.fields("a=1; Expires=Thu, 01 Jan 1970 00:20:00 GMT; Path=/, b=2,c=3; Secure")
         == ["a=1; Expires=Thu, 01 Jan 1970 00:20:00 GMT; Path=/", " b=2", "c=3; Secure"]
     )
   }
 
-  @Test func `are sent with those of longer paths first, and replaced by those of the same name`()
+  @Test func `cookies of longer paths are sent first, and cookies of the same name are replaced`()
     throws
   {
     let field = "a=1; Path=/, b=2; Path=/x, a=3; Path=/, c=; Path=/, =d, e"
     #expect(try sent(field, from: "http://a.example/", to: "http://a.example/x") == "b=2; a=3; c=")
   }
 
-  @Test func `do not fill the memory`() throws {
+  @Test func `cookies do not fill the memory`() throws {
     var state = HTTPCookieState()
     let origin = try place("http://a.example/")
     state.store("a=" + String(repeating: "a", count: 5_000), from: origin, now: 0)

@@ -74,7 +74,7 @@ struct `What a server says about keeping a value` {
 
   // MARK: - stale-while-revalidate
 
-  @Test func `stale-while-revalidate is how long it is returned while it is renewed`()
+  @Test func `stale-while-revalidate is how long a value is returned while it is renewed`()
     async throws
   {
     let cache = try await cache("max-age=10, stale-while-revalidate=20")
@@ -103,7 +103,7 @@ struct `What a server says about keeping a value` {
   }
 
   @Test(arguments: ["must-revalidate, max-age=10", "no-cache", "no-cache=\"Set-Cookie\""])
-  func `must-revalidate and no-cache forbid to hand it out while it is renewed`(
+  func `must-revalidate and no-cache forbid the use of a stale value while it is renewed`(
     directives: String
   ) async throws {
     let cache = try await cache(directives + ", stale-while-revalidate=60") {
@@ -118,7 +118,7 @@ struct `What a server says about keeping a value` {
   // MARK: - stale-if-error
 
   @Test(arguments: [500, 502, 503, 504])
-  func `stale-if-error is how long it is used after the server has failed, whatever the policy`(
+  func `stale-if-error says how long a value is used after a failure, whatever the policy`(
     status: Int
   ) async throws {
     let cache = try await cache("max-age=10, stale-if-error=100") {
@@ -176,7 +176,7 @@ struct `What a server says about keeping a value` {
   }
 
   @Test(arguments: ["must-revalidate, max-age=10", "no-cache"])
-  func `must-revalidate and no-cache forbid its use after any failure`(
+  func `must-revalidate and no-cache forbid the use of a stale value after any failure`(
     directives: String
   ) async throws {
     let cache = try await cache(directives + ", stale-if-error=100") {
@@ -192,7 +192,7 @@ struct `What a server says about keeping a value` {
     #expect(cache.cachedValue == "one", "It is not dropped")
   }
 
-  @Test func `must-revalidate forbids nothing while it is fresh`() async throws {
+  @Test func `must-revalidate forbids nothing while the value is fresh`() async throws {
     let cache = try await cache("must-revalidate, max-age=10")
     await origin.goOffline()
     let response = try await cache.refresh().response()
@@ -265,7 +265,7 @@ struct `What a server says about keeping a value` {
 
   // MARK: - no-store
 
-  @Test func `no-store keeps it nowhere, and what was kept goes`() async throws {
+  @Test func `no-store keeps a value nowhere, and what was kept is removed`() async throws {
     let cacher = Shelf()
     let cache = try await cache("max-age=10", cacher: cacher)
     try await cache.flush()
@@ -279,7 +279,7 @@ struct `What a server says about keeping a value` {
     await #expect(throws: URLError.self) { try await cache.request() }
   }
 
-  @Test func `no-store in the request does the same`() async throws {
+  @Test func `no-store in a request keeps a value nowhere, too`() async throws {
     set("max-age=60")
     let fetcher = try fetcher { $0.setValue("no-store", forHTTPHeaderField: "cache-control") }
     let cache = Multiplexer(policy: .http, clock: clock, onFetch: fetcher.fetch)
@@ -309,7 +309,8 @@ struct `What a server says about keeping a value` {
     #expect(response.source == .fetch)
   }
 
-  @Test func `must-revalidate forbids nothing while it is fresh by the policy`() async throws {
+  @Test func `must-revalidate forbids nothing while the value is fresh by the policy`() async throws
+  {
     let cache = try await cache("must-revalidate") { $0.timeToLive = .seconds(10) }
     await origin.goOffline()
     let response = try await cache.refresh().response()

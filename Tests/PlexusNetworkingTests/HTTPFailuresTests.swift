@@ -51,7 +51,9 @@ struct `A failure that is fresh` {
   }
 
   @Test(.guarantee(.freshErrorsAreRemembered), arguments: [404, 410, 500, 503])
-  func `is remembered for as long as its server says`(status: Int) async throws {
+  func `a failure that is fresh is remembered for as long as its server says`(
+    status: Int
+  ) async throws {
     answer.withLock { $0.status = status }
     let cache = cache(transport())
     for _ in 0..<3 { #expect(try await ask(cache, request()) == "1") }
@@ -63,7 +65,9 @@ struct `A failure that is fresh` {
   }
 
   @Test(.guarantee(.freshErrorsAreRemembered))
-  func `is forgotten when its URL is changed, cleared or asked again`() async throws {
+  func `a failure that is fresh is forgotten when its URL is changed, cleared or asked again`()
+    async throws
+  {
     let cache = cache(transport())
     #expect(try await ask(cache, request()) == "1")
     var change = try request()
@@ -79,7 +83,7 @@ struct `A failure that is fresh` {
   }
 
   @Test(.guarantee(.freshErrorsAreRemembered))
-  func `is forgotten when its URL is changed, however many URLs were requested since`()
+  func `a fresh failure is forgotten when its URL is changed, after any number of requests`()
     async throws
   {
     let cache = cache(transport(), capacity: 100_000)
@@ -93,7 +97,7 @@ struct `A failure that is fresh` {
   }
 
   @Test(.guarantee(.freshErrorsAreRemembered))
-  func `is for requests with the fields that it names`() async throws {
+  func `a failure that is fresh is for requests with the fields that it names`() async throws {
     let cache = cache(transport())
     answer.withLock { $0 = (200, ["Cache-Control": "max-age=1"]) }
     #expect(try await ask(cache, request(["X": "1"])) == "value 1")
@@ -105,7 +109,7 @@ struct `A failure that is fresh` {
   }
 
   @Test(.guarantee(.freshErrorsAreRemembered))
-  func `is not kept if the request forbids it, nor one of a multiplexer with another method`()
+  func `a failure is not kept if the request forbids it, nor by a multiplexer of another method`()
     async throws
   {
     let cache = cache(transport())
@@ -134,7 +138,7 @@ struct `A value that its server no longer has, or forbids` {
     arguments: [401, 403, 404, 410],
     ["max-age=60", "no-store", "max-age=0"]
   )
-  func `does not come back when it is stale, nor while its server is away`(
+  func `a refused value does not come back when it is stale, nor while its server is away`(
     status: Int,
     control: String
   ) async throws {

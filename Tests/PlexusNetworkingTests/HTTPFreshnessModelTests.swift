@@ -188,7 +188,8 @@ import Testing
     #expect(!self.freshness(["Cache-Control": "max-age=5", "Vary": "Accept"]).mustRevalidate)
   }
 
-  @Test func `no-cache and no-store make it stale at once, and nothing said is nothing known`() {
+  @Test
+  func `no-cache and no-store make an answer stale at once, and nothing said is nothing known`() {
     #expect(freshness(["Cache-Control": "no-cache, max-age=9"]).lifetime == 0)
     #expect(freshness(["Cache-Control": "max-age=9, no-store"]).lifetime == 0)
     #expect(freshness(["Cache-Control": "max-age=9, no-store"]).noStore)

@@ -4,7 +4,7 @@ import Testing
 @testable import PlexusNetworking
 
 @Suite(.fewAtOnce) struct `Header fields of an answer` {
-  @Test func `are found in any case, and joined by commas`() {
+  @Test func `header fields of an answer are found in any case, and joined by commas`() {
     var headers: HTTPHeaders = ["Vary": "A", "vary": "B", "ETag": "1"]
     #expect(headers["VARY"] == "A, B")
     #expect(headers["etag"] == "1")
@@ -12,7 +12,7 @@ import Testing
     #expect(headers == HTTPHeaders(["VARY": "A, B"]))
   }
 
-  @Test func `are those of a 304, where it has them`() {
+  @Test func `header fields of an answer are those of a 304, where it has them`() {
     let old: HTTPHeaders = ["ETag": "1", "X": "a", "Content-Type": "a/b", "Kept": "k"]
     let new: HTTPHeaders = ["etag": "2", "x": "b", "content-type": "c/d", "New": "n"]
     #expect(
@@ -22,7 +22,7 @@ import Testing
     )
   }
 
-  @Test func `of the connection and of the coded body are not updated by a 304`() {
+  @Test func `a 304 does not update the header fields of the connection and of the coded body`() {
     let old: HTTPHeaders = [
       "Content-Length": "3", "Content-Encoding": "gzip", "Content-Range": "a", "X-Hop": "1",
     ]
@@ -34,13 +34,13 @@ import Testing
     #expect(old.updated(by: new) == old)
   }
 
-  @Test func `have the age of a 304, or none`() {
+  @Test func `header fields of an answer have the age of a 304, or none`() {
     let stored: HTTPHeaders = ["Age": "30", "A": "1"]
     #expect(stored.updated(by: ["B": "2"]) == ["A": "1", "B": "2"])
     #expect(stored.updated(by: ["Age": "5"]) == ["A": "1", "Age": "5"])
   }
 
-  @Test func `have the date of a 304, or none`() {
+  @Test func `header fields of an answer have the date of a 304, or none`() {
     let stored: HTTPHeaders = ["Date": "Sun, 06 Nov 1994 08:49:37 GMT", "A": "1"]
     #expect(stored.updated(by: ["B": "2"]) == ["A": "1", "B": "2"])
     #expect(stored.updated(by: ["Date": "x"]) == ["A": "1", "Date": "x"])

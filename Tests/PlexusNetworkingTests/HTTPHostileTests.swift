@@ -216,7 +216,7 @@ struct `A fetch in bad company` {
       "Basic realm=\"x\"", "Digest realm=\"x\", nonce=\"y\"", "Bearer", "Basic", "Negotiate", "",
     ]
   )
-  func `a challenge is an answer`(challenge: String) async throws {
+  func `a challenge is an answer to a fetch`(challenge: String) async throws {
     origin.route("/value") { _ in
       var response = OriginResponse(text: "no", status: 401)
       response.headers["WWW-Authenticate"] = challenge
@@ -234,7 +234,7 @@ struct `A fetch in bad company` {
     .guarantee(.challengesAreResponses),
     arguments: ["100 Continue", "102 Processing", "103 Early Hints\nLink: </a>"]
   )
-  func `interim answers are skipped`(line: String) async throws {
+  func `interim answers to a fetch are skipped`(line: String) async throws {
     let interim = "HTTP/1.1 \(line)\n\n"
     raw(interim + interim + "HTTP/1.1 200 OK\nContent-Length: 5", body: Array("hello".utf8))
     #expect(try await fetch() == "hello")

@@ -55,7 +55,8 @@ struct `The most recent answer` {
   ]
 
   @Test(.guarantee(.mostRecentAnswerCounts), arguments: [nil, "Accept", "Accept, Accept-Language"])
-  func `wins although an older one arrives last`(vary: String?) async throws {
+  func `the most recent answer wins although an older one arrives last`(vary: String?) async throws
+  {
     let cache = cache(vary, dates: Self.dates)
     let (old, new) = try (request("old"), request("new"))
     let first = Task { try await cache.request(old) }
@@ -73,7 +74,9 @@ struct `The most recent answer` {
   }
 
   @Test(.guarantee(.mostRecentAnswerCounts))
-  func `wins over an older one of another Vary field that arrives last`() async throws {
+  func `the most recent answer wins over an older one of another Vary field that arrives last`()
+    async throws
+  {
     let transport = ClosureTransport { [gates] _, request, receiver in
       let name = request.value(forHTTPHeaderField: "X") ?? "other"
       try await gates[name]?.wait()
@@ -97,7 +100,7 @@ struct `The most recent answer` {
   }
 
   @Test(.guarantee(.mostRecentAnswerCounts))
-  func `of the same second, without a date, or with one in the future is the last to arrive`()
+  func `the last answer to arrive wins if dates are equal, missing or in the future`()
     async throws
   {
     let far = "Fri, 31 Dec 2100 23:59:59 GMT"
@@ -121,7 +124,9 @@ struct `The most recent answer` {
   }
 
   @Test(.guarantee(.mostRecentAnswerCounts))
-  func `is not removed by an older answer to a request with no-cache`() async throws {
+  func `the most recent answer is not removed by an older answer to a request with no-cache`()
+    async throws
+  {
     let cache = cache("X", dates: Self.dates)
     let first = Task { try await cache.request(request("old", ["Cache-Control": "no-cache"])) }
     await gates["old"]?.arrivals(1)

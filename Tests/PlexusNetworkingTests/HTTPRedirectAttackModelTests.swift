@@ -53,7 +53,7 @@ import FoundationNetworking
     "https://a.example:65979/", "https://a.example:4294967739/", "\thttps://b.example/",
     "https://a.ex\tample.b.example/", "https://[::1]/", "https://a.example./",
   ])
-  func `never take credentials elsewhere`(location: String) throws {
+  func `redirects never take credentials elsewhere`(location: String) throws {
     guard let request = try redirected(to: location) else { return }
     let target = try #require(request.url)
     let isHome =
@@ -70,7 +70,7 @@ import FoundationNetworking
     "http+unix://x/", "gopher://a.example/", "mailto:x@a.example", "https:", "https://",
     "https://:443",
   ])
-  func `never lead to another scheme`(location: String) throws {
+  func `redirects never lead to another scheme`(location: String) throws {
     let request = try redirected(to: location)
     let target = request?.url
     #expect(
@@ -80,7 +80,7 @@ import FoundationNetworking
   }
 
   @Test(arguments: ["/x\r\nX: y", "/x\nX: y", "/x\rX: y", "/x y", "/\0", "/é", "/%0d%0aX:y"])
-  func `have no control characters in what is sent`(location: String) throws {
+  func `redirects put no control characters into what is sent`(location: String) throws {
     guard let request = try redirected(to: location) else { return }
     let text = try #require(request.url).absoluteString
     #expect(text.utf8.allSatisfy { $0 > 32 && $0 < 127 }, "\(text)")

@@ -60,7 +60,9 @@ struct `A value behind a redirect` {
   private var paths: [String] { asked.withLock { $0 } }
 
   @Test(.guarantee(.redirectsLimitFreshness), arguments: [302, 303, 307])
-  func `is requested each time if the redirect is temporary`(status: Int) async throws {
+  func `a value behind a redirect is requested each time if the redirect is temporary`(
+    status: Int
+  ) async throws {
     lead(to: "/v1", status: status)
     for _ in 0..<2 { #expect(try await latest() == "/v1") }
     #expect(paths == ["/latest", "/v1", "/latest", "/v1"])
@@ -69,7 +71,9 @@ struct `A value behind a redirect` {
   }
 
   @Test(arguments: [301, 308])
-  func `is fresh as long as it says if the redirect is permanent`(status: Int) async throws {
+  func `a value behind a redirect is fresh as long as it says if the redirect is permanent`(
+    status: Int
+  ) async throws {
     lead(to: "/v1", status: status)
     for _ in 0..<2 { #expect(try await latest() == "/v1") }
     #expect(paths == ["/latest", "/v1"])
@@ -79,7 +83,9 @@ struct `A value behind a redirect` {
   }
 
   @Test(.guarantee(.redirectsLimitFreshness), arguments: [301, 302])
-  func `is fresh as long as the redirect says, and no longer`(status: Int) async throws {
+  func `a value behind a redirect is fresh as long as the redirect says, and no longer`(
+    status: Int
+  ) async throws {
     lead(to: "/v1", status: status, ["Cache-Control": "max-age=60"])
     #expect(try await latest() == "/v1")
     clock.advance(by: .seconds(59))
@@ -94,7 +100,9 @@ struct `A value behind a redirect` {
     .guarantee(.redirectsLimitFreshness),
     arguments: ["no-store", "no-cache, max-age=60", "max-age=0", "Vary: *"]
   )
-  func `is requested each time if the redirect says so`(control: String) async throws {
+  func `a value behind a redirect is requested each time if the redirect says so`(
+    control: String
+  ) async throws {
     let isVary = control.hasPrefix("Vary")
     let headers: OriginHeaders =
       isVary ? ["Cache-Control": "max-age=60", "Vary": "*"] : ["Cache-Control": control]
@@ -104,7 +112,9 @@ struct `A value behind a redirect` {
   }
 
   @Test(.guarantee(.redirectsLimitFreshness))
-  func `is for requests with the fields that the redirect depends on`() async throws {
+  func `a value behind a redirect is for requests with the fields that the redirect depends on`()
+    async throws
+  {
     let headers: OriginHeaders = ["Cache-Control": "max-age=60", "Vary": "Accept-Language"]
     lead(to: "/de", headers)
     #expect(try await latest(["Accept-Language": "de"]) == "/de")
@@ -114,7 +124,8 @@ struct `A value behind a redirect` {
     #expect(paths.count == 4)
   }
 
-  @Test func `is revalidated where it came from, and no 304 of another place counts`() async throws
+  @Test func `a value behind a redirect is revalidated where it came from, and by no other place`()
+    async throws
   {
     lead(to: "/v1")
     _ = try await latest()
@@ -126,7 +137,9 @@ struct `A value behind a redirect` {
   }
 
   @Test(.guarantee(.redirectsLimitFreshness))
-  func `is requested by a media loader that revalidates`() async throws {
+  func `a media loader that revalidates requests a value behind a temporary redirect each time`()
+    async throws
+  {
     // A media loader takes the time of day from the system.
     let (origin, folder) = (try LoopbackOrigin(), MediaTestFolder())
     serve(origin)
@@ -153,7 +166,7 @@ struct `A value behind a redirect` {
     .guarantee(.redirectsLimitFreshness),
     arguments: ["no-store", "no-cache", "max-age=0, must-revalidate"]
   )
-  func `is not used while its server is away if the redirect forbids that`(
+  func `a redirect can forbid the use of a value behind it while its server is away`(
     control: String
   ) async throws {
     for isForbidden in [false, true] {

@@ -68,7 +68,7 @@ struct `Asking a server whether a value has changed` {
   }
 
   @Test(arguments: [("W/\"1\"", "\"1\""), ("\"1\"", "W/\"1\""), ("W/\"1\"", "W/\"1\"")])
-  func `compares entity tags weakly`(tags: (old: String, new: String)) async throws {
+  func `a revalidation compares entity tags weakly`(tags: (old: String, new: String)) async throws {
     let cache = try cache(answers: [
       answer("one", ["ETag": tags.old]), notModified(["ETag": tags.new]), notModified(),
     ])
@@ -82,7 +82,7 @@ struct `Asking a server whether a value has changed` {
       ["ETag": "W/\"2\"", "Last-Modified": "Sun, 06 Nov 1994 08:49:37 GMT"],
     ] as [OriginHeaders]
   )
-  func `believes no 304 that names another version, and asks without conditions`(
+  func `a 304 of another version does not count, and the value is requested unconditionally`(
     headers: OriginHeaders
   ) async throws {
     let date = "Sun, 06 Nov 1994 08:49:37 GMT"
@@ -95,7 +95,7 @@ struct `Asking a server whether a value has changed` {
     #expect(seen == [nil, "\"1\"", nil])
   }
 
-  @Test func `believes no 304 that names another date of modification where there is no tag`()
+  @Test func `a 304 with another date of modification does not count where there is no tag`()
     async throws
   {
     let (old, new) = ("Sun, 06 Nov 1994 08:49:37 GMT", "Sat, 05 Nov 1994 08:49:37 GMT")
@@ -107,7 +107,7 @@ struct `Asking a server whether a value has changed` {
     #expect(seen == [nil, old, nil])
   }
 
-  @Test func `gives up with a server that says 304 to everything`() async throws {
+  @Test func `a fetch gives up if its server answers 304 to everything`() async throws {
     let cache = try cache(answers: [notModified()])
     #expect(await status { try await cache.request() } == 304)
     let other = try self.cache(answers: [
@@ -118,7 +118,7 @@ struct `Asking a server whether a value has changed` {
     #expect(other.cachedValue == "one")
   }
 
-  @Test func `believes no 304 from another place after a redirect`() async throws {
+  @Test func `a 304 from another place after a redirect does not count`() async throws {
     let target = Guarded("/first")
     origin.route("/moving") { _ in
       OriginResponse(status: 302, headers: ["Location": target.withLock { $0 }])
@@ -137,14 +137,14 @@ struct `Asking a server whether a value has changed` {
     #expect(origin.statistics.requests["/second"] == 2)
   }
 
-  @Test func `is not done for a method that changes something`() async throws {
+  @Test func `a method that changes something is not revalidated`() async throws {
     let cache = try cache(answers: [answer("one", ["ETag": "\"1\"", "Cache-Control": "no-cache"])])
     { $0.httpMethod = "POST" }
     for _ in 0..<2 { #expect(try await cache.request() == "one") }
     #expect(seen == [nil, nil])
   }
 
-  @Test func `is done with HEAD, too`() async throws {
+  @Test func `a value that is requested with HEAD is revalidated, too`() async throws {
     let cache = try cache(answers: [answer("body", ["ETag": "\"1\""]), notModified()]) {
       $0.httpMethod = "HEAD"
     }
@@ -152,14 +152,14 @@ struct `Asking a server whether a value has changed` {
     #expect(seen == [nil, "\"1\""])
   }
 
-  @Test func `needs something to ask by`() async throws {
+  @Test func `a value without a validator is not revalidated`() async throws {
     let cache = try cache(answers: [answer("one"), answer("two")])
     _ = try await cache.request()
     #expect(try await cache.request() == "two")
     #expect(seen == [nil, nil])
   }
 
-  @Test func `takes no part for the whole, unless the request asks for one`() async throws {
+  @Test func `a part does not count as the whole, unless the request asks for one`() async throws {
     let part = OriginResponse(
       status: 206,
       headers: ["Content-Range": "bytes 0-0/3"],
@@ -173,7 +173,7 @@ struct `Asking a server whether a value has changed` {
     #expect(try await asked.request() == "o")
   }
 
-  @Test func `heeds a directive in any of several fields`() async throws {
+  @Test func `a directive counts in any of several header fields`() async throws {
     let cache = try cache(answers: [
       answer("one", ["Cache-Control": "max-age=60", "Cache-Control": "no-store"]), answer("two"),
     ])
@@ -182,7 +182,7 @@ struct `Asking a server whether a value has changed` {
     #expect(try await cache.request() == "two")
   }
 
-  @Test func `is done for what depends on everything, each time`() async throws {
+  @Test func `a value that depends on everything is revalidated each time`() async throws {
     let cache = try cache(answers: [
       answer("one", ["ETag": "\"1\"", "Cache-Control": "max-age=60", "Vary": "Accept, *"]),
       notModified(["Vary": "*"]),
@@ -195,7 +195,7 @@ struct `Asking a server whether a value has changed` {
     for _ in 0..<2 { #expect(try await other.request() == "one") }
   }
 
-  @Test func `survives header fields of any kind`() async throws {
+  @Test func `a fetch survives header fields of any kind`() async throws {
     let values = [
       "", ",", "=", "\"", "\\", ",,,", "max-age", "max-age=", "max-age==1", "max-age=-1",
       "max-age=1e9", "max-age=0x10", "max-age=99999999999999999999999999", "max-age=\"1",
@@ -211,7 +211,7 @@ struct `Asking a server whether a value has changed` {
     }
   }
 
-  @Test func `is done for what depends on everything, also after a 304 that does not repeat it`()
+  @Test func `a value that depends on everything is revalidated also after a 304 without Vary`()
     async throws
   {
     let headers: OriginHeaders = ["ETag": "\"1\"", "Cache-Control": "max-age=60", "Vary": "*"]

@@ -34,7 +34,7 @@ import FoundationNetworking
   }
 
   @Test(.guarantee(.redirectsAreLimited), arguments: [301, 302, 303, 307, 308])
-  func `leads where the answer says`(status: Int) throws {
+  func `a redirect leads where the answer says`(status: Int) throws {
     let base = try url("http://a.example/b/c")
     for (location, target) in [
       ("/d", "http://a.example/d"), ("d", "http://a.example/b/d"), ("?e", "http://a.example/b/c?e"),
@@ -49,7 +49,7 @@ import FoundationNetworking
   }
 
   @Test(arguments: [200, 201, 300, 304, 305, 306, 400])
-  func `ends with any other status`(status: Int) throws {
+  func `an answer of any other status is no redirect`(status: Int) throws {
     #expect(
       HTTPRoute.target(of: try response(status, "/d"), from: try url("http://a.example/")) == nil
     )
@@ -62,14 +62,14 @@ import FoundationNetworking
       "http:///a", "javascript:a",
     ]
   )
-  func `leads to http and https only`(target: String) throws {
+  func `a redirect leads to http and https only`(target: String) throws {
     var route = try route()
     #expect(throws: URLError(.unsupportedURL)) { try route.follow(url(target), status: 302) }
     #expect(throws: URLError(.unsupportedURL)) { try self.route(from: target) }
   }
 
   @Test(.guarantee(.redirectsAreLimited))
-  func `does not lead from https to http, unless the rules allow it`() throws {
+  func `a redirect does not lead from https to http, unless the rules allow it`() throws {
     var secure = try route()
     #expect(throws: URLError(.appTransportSecurityRequiresSecureConnection)) {
       try secure.follow(url("HTTP://a.example/"), status: 302)
@@ -81,7 +81,8 @@ import FoundationNetworking
     try plain.follow(url("https://b.example/"), status: 302)
   }
 
-  @Test(.guarantee(.redirectsAreLimited)) func `has as many redirects as the rules allow`() throws {
+  @Test(.guarantee(.redirectsAreLimited))
+  func `a request follows as many redirects as the rules allow`() throws {
     var route = try route(rules: HTTPRedirectRules(limit: 2))
     for _ in 0..<2 { try route.follow(url("https://a.example/"), status: 302) }
     #expect(throws: URLError(.httpTooManyRedirects)) {
@@ -96,7 +97,9 @@ import FoundationNetworking
       "https://a.example.evil/",
     ]
   )
-  func `loses its credentials at another origin, and for good`(other: String) throws {
+  func `a redirected request loses its credentials at another origin, and for good`(
+    other: String
+  ) throws {
     var route = try route(headers: ["X-Own": "o", "authorization": "t"]) { request in
       for name in ["Cookie", "proxy-authorization", "Host", "Accept"] {
         request.setValue(name, forHTTPHeaderField: name)
@@ -111,7 +114,9 @@ import FoundationNetworking
     }
   }
 
-  @Test func `keeps its credentials at another origin if the rules allow it`() throws {
+  @Test func `a redirected request keeps its credentials at another origin if the rules allow it`()
+    throws
+  {
     var route = try route(rules: HTTPRedirectRules(sendsCredentialsToOtherOrigins: true)) {
       $0.setValue("t", forHTTPHeaderField: "Authorization")
       $0.setValue("a.example", forHTTPHeaderField: "Host")
@@ -121,7 +126,7 @@ import FoundationNetworking
   }
 
   @Test(.guarantee(.credentialsStayWithTheirOrigin))
-  func `protects further fields that the rules name`() throws {
+  func `further fields that the rules name are not sent to another origin`() throws {
     var route = try route(rules: HTTPRedirectRules(credentials: ["X-API-Key"])) {
       $0.setValue("k", forHTTPHeaderField: "x-api-key")
     }
@@ -129,7 +134,7 @@ import FoundationNetworking
     #expect(route.request.allHTTPHeaderFields?.isEmpty != false)
   }
 
-  @Test func `adds the fields of the transport that the request does not have`() throws {
+  @Test func `a request gets the fields of the transport that it does not have`() throws {
     let route = try route(headers: ["Accept": "b", "X-Own": "o"]) {
       $0.setValue("a", forHTTPHeaderField: "accept")
     }
@@ -144,7 +149,7 @@ import FoundationNetworking
       ("HEAD", 303, "HEAD"), ("GET", 303, "GET"), ("DELETE", 303, "GET"), ("DELETE", 308, "DELETE"),
     ] as [(String, Int, String)]
   )
-  func `changes its method as the status says, and then has no body`(
+  func `a redirected request changes its method as the status says, and then has no body`(
     method: String,
     status: Int,
     result: String
@@ -163,7 +168,7 @@ import FoundationNetworking
     )
   }
 
-  @Test func `ends where a body would have to be sent again that is a stream`() throws {
+  @Test func `a redirect fails if a body that is a stream would have to be sent again`() throws {
     let change: (inout URLRequest) -> Void = { request in
       request.httpMethod = "POST"
       request.httpBodyStream = InputStream(data: Data([1]))

@@ -29,8 +29,9 @@ struct `A wrong call` {
     .guarantee(.wrongHTTPCallsSayWhatIsWrong),
     arguments: ["POST", "PUT", "DELETE", "OPTIONS", "get"]
   )
-  func `for a response to a method that is not cached names the method`(method: String) async throws
-  {
+  func `the error for a response to a method that is not cached names the method`(
+    method: String
+  ) async throws {
     let cache = cache()
     let request = try request("https://a.example/value", method: method)
     // URLRequest corrects the case of known methods.
@@ -45,7 +46,7 @@ struct `A wrong call` {
   }
 
   @Test(.guarantee(.wrongHTTPCallsSayWhatIsWrong))
-  func `for a scheme other than http and https names the URL`() async throws {
+  func `the error for a scheme other than http and https names the URL`() async throws {
     for text in ["ftp://a.example/value", "file:///etc/hosts", "http:///value", "value"] {
       var rules = HTTPRules.patient
       rules.allowsFileURLs = false
@@ -54,7 +55,8 @@ struct `A wrong call` {
     }
   }
 
-  @Test(.guarantee(.wrongHTTPCallsSayWhatIsWrong)) func `without a URL says so`() async throws {
+  @Test(.guarantee(.wrongHTTPCallsSayWhatIsWrong))
+  func `the error for a request without a URL says so`() async throws {
     let cache = cache()
     for method in ["GET", "POST"] {
       var request = try request("https://a.example/value", method: method)
@@ -66,7 +68,9 @@ struct `A wrong call` {
   }
 
   @Test(.guarantee(.wrongHTTPCallsSayWhatIsWrong))
-  func `of a file names the file, its folder, or the method`() async throws {
+  func `the error for a wrong request of a file names the file, its folder, or the method`()
+    async throws
+  {
     let folder = FileManager.default.temporaryDirectory.appending(path: "plexus-\(UUID())")
     try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
     defer { try? FileManager.default.removeItem(at: folder) }

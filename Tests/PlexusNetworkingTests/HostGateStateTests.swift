@@ -21,7 +21,7 @@ private final class Line {
 }
 
 @Suite(.fewAtOnce) struct `The line at a host` {
-  @Test func `as many continue as may, each host by itself`() {
+  @Test func `as many transfers run as the limit allows, for each host by itself`() {
     let line = Line(limit: 2)
     #expect(line.enter("host", id: 1, for: "a"))
     #expect(line.enter("host", id: 2, for: "b"))

@@ -16,7 +16,8 @@ struct `The decoder of an image loader` {
 
   let folder = MediaTestFolder()
 
-  @Test(.guarantee(.undecodableFilesAreRemembered)) func `remembers a limited number of failures`()
+  @Test(.guarantee(.undecodableFilesAreRemembered))
+  func `the decoder of an image loader remembers a limited number of failures`()
     async throws
   {
     let transport = ClosureTransport { _, request, receiver in try receiver.take(request, "?") }
@@ -71,7 +72,7 @@ struct `The decoder of an image loader` {
   }
 
   @Test(.guarantee(.decodingsMatchTheCores))
-  func `decodes the most urgent image next, also if it became urgent while it waited`()
+  func `a decoder decodes the most urgent image next, also if it became urgent while it waited`()
     async throws
   {
     let gate = Gate()
@@ -104,7 +105,9 @@ struct `The decoder of an image loader` {
   }
 
   @Test(.guarantee(.decodingsMatchTheCores))
-  func `decodes as many images at once as there are cores`() async throws {
+  func `the decoder of an image loader decodes as many images at once as there are cores`()
+    async throws
+  {
     let gate = Gate()
     let images = images { data in
       try await gate.wait()

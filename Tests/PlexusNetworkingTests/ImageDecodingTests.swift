@@ -90,7 +90,7 @@ struct `Decoding images` {
   }
 
   @Test(.guarantee(.decodingsAreLimited))
-  func `no more than so many are decoded at once, the most urgent first`() async throws {
+  func `no more images than the limit are decoded at once, the most urgent first`() async throws {
     let gate = Gate()
     let order = Guarded<[String]>([])
     let running = Guarded((now: 0, most: 0))

@@ -44,7 +44,9 @@ struct `An image loader` {
     }
   }
 
-  @Test(.guarantee(.imagesDecodeOnce)) func `decodes once for a hundred callers`() async throws {
+  @Test(.guarantee(.imagesDecodeOnce)) func `an image loader decodes once for a hundred callers`()
+    async throws
+  {
     let images = images()
     let url = try url(3)
     try await withThrowingTaskGroup(of: Int.self) { group in
@@ -57,7 +59,8 @@ struct `An image loader` {
     #expect(try await images[url].request() == 3)
   }
 
-  @Test(.guarantee(.imagesDecodeOnce)) @MainActor func `decodes off the actor of the caller`()
+  @Test(.guarantee(.imagesDecodeOnce)) @MainActor
+  func `an image loader decodes off the actor of the caller`()
     async throws
   {
     let images = ImageLoader(media: media) { _ in
@@ -67,7 +70,10 @@ struct `An image loader` {
     #expect(try await images.request(url(1)) == false)
   }
 
-  @Test func `keeps so many, and decodes again from the file`() async throws {
+  @Test
+  func `an image loader keeps a number of images, and decodes the others again from their files`()
+    async throws
+  {
     let images = images(capacity: .count(2))
     for number in 1...4 { #expect(try await images.request(url(number)) == number) }
     let kept = try (1...4).filter { try images.cachedImage(for: url($0)) != nil }
@@ -78,7 +84,7 @@ struct `An image loader` {
     #expect(decodings.withLock { $0 } == 5)
   }
 
-  @Test func `keeps what costs no more than so much`() async throws {
+  @Test func `an image loader keeps images that cost no more than its capacity`() async throws {
     let images = images(capacity: .cost(6) { $0 })
     for number in 1...4 { _ = try await images.request(url(number)) }
     let kept = try (1...4).filter { try images.cachedImage(for: url($0)) != nil }

@@ -247,7 +247,7 @@ struct `A media loader under attack` {
     #expect(try await images.request(url("last")) == "last")
   }
 
-  @Test func `a decoder that requests its own URL does not hang`() async throws {
+  @Test func `a decoder of a media loader that requests its own URL does not hang`() async throws {
     let box = Guarded<ImageLoader<String>?>(nil)
     let own = try url("own")
     let images = ImageLoader(media: loader(transport(bytes: 3)), concurrency: 1) { data in

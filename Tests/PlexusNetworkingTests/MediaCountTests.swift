@@ -34,7 +34,9 @@ struct `A media loader whose folder others change` {
   }
 
   @Test(.guarantee(.foreignChangesAreNoticed), arguments: Removal.allCases)
-  func `gives the space of removed files to new ones`(removal: Removal) async throws {
+  func `a media loader gives the space of files that others have removed to new ones`(
+    removal: Removal
+  ) async throws {
     let transport = ClosureTransport { _, request, receiver in
       try receiver.take(request, "0123456789")
     }
@@ -61,7 +63,7 @@ struct `A media loader whose folder others change` {
   }
 
   @Test(.guarantee(.foreignChangesAreNoticed))
-  func `gives the space of removed files to new ones, if half of many are removed`()
+  func `a media loader gives space to new files if others have removed half of many files`()
     async throws
   {
     let transport = ClosureTransport { _, request, receiver in
@@ -79,7 +81,8 @@ struct `A media loader whose folder others change` {
     #expect(folder.files.count >= 270 && folder.files.count <= 308)
   }
 
-  @Test(.guarantee(.foreignChangesAreNoticed)) func `counts added files when space is needed`()
+  @Test(.guarantee(.foreignChangesAreNoticed))
+  func `a media loader counts files that others have added when space is needed`()
     async throws
   {
     let transport = ClosureTransport { _, request, receiver in
@@ -95,7 +98,7 @@ struct `A media loader whose folder others change` {
   // MARK: - Clearing
 
   @Test(.guarantee(.clearedMediaCannotBeRead), arguments: [true, false])
-  func `leaves nothing to read when it is cleared, also of a download in progress`(
+  func `a media loader leaves nothing to read when it is cleared, also of a download in progress`(
     isTemporary: Bool
   ) async throws {
     let gate = Gate()
@@ -154,7 +157,8 @@ struct `A media loader whose folder others change` {
     #expect(isTemporary || folder.files.isEmpty)
   }
 
-  @Test(.guarantee(.clearedMediaCannotBeRead)) func `evicts nothing for a file that is not kept`()
+  @Test(.guarantee(.clearedMediaCannotBeRead))
+  func `a media loader evicts nothing for a file that is not kept`()
     async throws
   {
     let gate = Gate()
@@ -188,7 +192,8 @@ struct `A media loader whose folder others change` {
   }
 
   @Test(.guarantee(.progressEndsWithTheRequest))
-  func `ends the progress of an image in memory whose file is removed`() async throws {
+  func `a media loader ends the progress of an image in memory whose file is removed`() async throws
+  {
     let transport = ClosureTransport { _, request, receiver in try receiver.take(request, "abc") }
     let media = loader(transport)
     let images = images(media)
@@ -199,7 +204,7 @@ struct `A media loader whose folder others change` {
   }
 
   @Test(.guarantee(.progressEndsWithTheRequest), arguments: [true, false])
-  func `ends the progress of a file that another loader has stored`(
+  func `a media loader ends the progress of a file that another loader has stored`(
     asImage: Bool
   ) async throws {
     let transport = ClosureTransport { _, request, receiver in try receiver.take(request, "abc") }
@@ -216,7 +221,7 @@ struct `A media loader whose folder others change` {
   }
 
   @Test(.guarantee(.progressEndsWithTheRequest))
-  func `ends the progress of a request that fails without a download`()
+  func `a media loader ends the progress of a request that fails without a download`()
     async throws
   {
     let transport = ClosureTransport { _, request, receiver in try receiver.take(request, "bad") }
@@ -234,7 +239,7 @@ struct `A media loader whose folder others change` {
   }
 
   @Test(.guarantee(.progressEndsWithTheRequest))
-  func `ends the progress of a request that is cancelled or cleared`()
+  func `a media loader ends the progress of a request that is cancelled or cleared`()
     async throws
   {
     let gate = Gate()

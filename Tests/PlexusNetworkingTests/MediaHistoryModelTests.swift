@@ -16,7 +16,7 @@ import FoundationNetworking
 @Suite(.fewAtOnce)
 struct `Histories of a folder of media` {
   @Test(.guarantee(.mediaHoldsInRandomHistories), arguments: 0..<8)
-  func `lead to files that the server has had, are counted, and are not downloaded twice`(
+  func `in random histories, files come from the server, are counted and not downloaded twice`(
     part: Int
   ) async throws {
     for number in 0..<Effort.count(260) {

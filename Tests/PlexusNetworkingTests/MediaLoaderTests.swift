@@ -47,7 +47,8 @@ struct `A media loader` {
 
   private func tag(_ tag: String) { answer.withLock { $0.etag = tag } }
 
-  @Test(.guarantee(.filesAreDownloadedOnce)) func `downloads a file once and finds it again`()
+  @Test(.guarantee(.filesAreDownloadedOnce))
+  func `a media loader downloads a file once and finds it again`()
     async throws
   {
     let file = try await loader.request(url())
@@ -61,8 +62,8 @@ struct `A media loader` {
     #expect(folder.files.count == 1)
   }
 
-  @Test(.guarantee(.filesAreDownloadedOnce)) func `keeps files for their owner alone`() async throws
-  {
+  @Test(.guarantee(.filesAreDownloadedOnce))
+  func `a media loader keeps files for their owner alone`() async throws {
     let file = try await loader.request(url())
     #expect(try folder.permissions() == 0o700)
     #expect(try folder.permissions("files") == 0o700)
@@ -97,7 +98,7 @@ struct `A media loader` {
       .wrongContentLength(60_000),
     ]
   )
-  func `a broken transfer is a failure of connectivity and leaves nothing that cannot be continued`(
+  func `a broken transfer is a failure of connectivity and leaves only what can be continued`(
     fault: OriginFault
   ) async throws {
     origin.inject(fault, for: "/a.jpg", count: 4)
@@ -147,7 +148,7 @@ struct `A media loader` {
     #expect(folder.files.isEmpty)
   }
 
-  @Test func `a part that the server refuses is dropped`() async throws {
+  @Test func `a media loader drops a part that the server refuses`() async throws {
     tag("\"v1\"")
     origin.inject(.truncation(afterBytes: 20_000), for: "/a.jpg")
     await #expect(throws: URLError.self) { try await loader.request(url()) }
@@ -180,7 +181,9 @@ struct `A media loader` {
     #expect(ranges.withLock { $0.last??.hasPrefix("bytes=") } == true)
   }
 
-  @Test func `tries again after a failure of connectivity, and continues`() async throws {
+  @Test func `a media loader tries again after a failure of connectivity, and continues`()
+    async throws
+  {
     tag("\"v1\"")
     let clock = ManualClock()
     let loader = MediaLoader(

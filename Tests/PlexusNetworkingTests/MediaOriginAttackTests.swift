@@ -65,8 +65,8 @@ struct `A media loader and hostile origins` {
     for task in tasks { _ = await task.result }
   }
 
-  @Test(.guarantee(.hostileMediaOriginsAreContained)) func `a challenge is an answer`() async throws
-  {
+  @Test(.guarantee(.hostileMediaOriginsAreContained))
+  func `a challenge is an answer to a media loader`() async throws {
     for challenge in ["Basic realm=\"x\"", "Digest realm=\"x\", nonce=\"y\"", "Negotiate"] {
       origin.route("/a") { _ in
         var response = OriginResponse(text: "no", status: 401)
@@ -80,7 +80,8 @@ struct `A media loader and hostile origins` {
     #expect(folder.files.isEmpty)
   }
 
-  @Test(.guarantee(.hostileMediaOriginsAreContained)) func `interim answers are skipped`()
+  @Test(.guarantee(.hostileMediaOriginsAreContained))
+  func `interim answers to a media loader are skipped`()
     async throws
   {
     let interim = "HTTP/1.1 103 Early Hints\nLink: </a>\n\n"

@@ -35,7 +35,7 @@ import FoundationNetworking
   }
 
   @Test(.guarantee(.recordsBelongToTheirVersion))
-  func `changes the record of the requested version, and of no other`() throws {
+  func `a media folder changes the record of the requested version, and of no other`() throws {
     let media = MediaFolder(root: folder.url)
     let old = try store("old", in: media).version
     media.store(record(old, tag: "1"), of: name)
@@ -49,7 +49,7 @@ import FoundationNetworking
   }
 
   @Test(.guarantee(.recordsBelongToTheirVersion))
-  func `keeps a renewal when the digest of the file comes later`() async throws {
+  func `a media folder keeps a renewal when the digest of the file comes later`() async throws {
     let core = MediaLoader(directory: folder.url).core
     let media = MediaFolder(root: folder.url)
     let version = try store("abc", in: media).version
@@ -66,7 +66,7 @@ import FoundationNetworking
   }
 
   @Test(.guarantee(.recordsBelongToTheirVersion))
-  func `replaces a folder or a link that should be a record`() throws {
+  func `a media folder replaces a folder or a link that should be a record`() throws {
     let media = MediaFolder(root: folder.url)
     let version = try store("abc", in: media).version
     let place = folder.url.appending(path: "records/" + name)
@@ -89,7 +89,7 @@ import FoundationNetworking
   }
 
   @Test(.guarantee(.downloadedFilesAreHeld))
-  func `keeps a file that is held before it counts, and one that could not be replaced`()
+  func `a media folder keeps a file that is held before it counts, or could not be replaced`()
     throws
   {
     struct Failed: Error {}
@@ -119,7 +119,7 @@ import FoundationNetworking
   }
 
   @Test(.guarantee(.downloadedFilesAreHeld), arguments: [200, 206])
-  func `does not count parts that were dropped`(status: Int) async throws {
+  func `a media folder does not count parts that were dropped`(status: Int) async throws {
     let transport = ClosureTransport { count, request, receiver in
       if count == 1 {
         let headers = ["ETag": "\"1\"", "Content-Length": "9000"]

@@ -217,7 +217,7 @@ struct `A media loader and servers` {
   }
 
   @Test(.guarantee(.errorStatusesHaveTheirBody))
-  func `the beginning of the body of an error is kept, and the rest is not loaded`()
+  func `a media loader keeps the beginning of the body of an error, and does not load the rest`()
     async throws
   {
     for count in [0, 7, 16_384, 16_385, 2_000_000] {

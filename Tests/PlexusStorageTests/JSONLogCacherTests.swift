@@ -330,7 +330,9 @@ struct `A log cacher` {
   }
 
   @Test(.startsProcess)
-  func `a directory that is no file URL, and a limit of nothing, are mistakes`() async {
+  func `for a log cacher, a directory that is no file URL and a limit of nothing are mistakes`()
+    async
+  {
     await #expect(processExitsWith: .failure) {
       _ = try JSONLogCacher<Person>(directory: URL(string: "https://example.com"))
     }

@@ -76,7 +76,7 @@ import Testing
     }
   }
 
-  @Test func `R17 what another process is writing is not mistaken for damage`() throws {
+  @Test func `what another process is writing is not mistaken for damage`() throws {
     let records = bytes([(.entry, "a", "1"), (.entry, "b", "2"), (.entry, "c", "3")])
     for length in 0..<records[1].count {
       // Of two records that are being written, the second can be visible before the first.
@@ -132,7 +132,7 @@ import Testing
     #expect(end <= log.count)
   }
 
-  @Test func `the oldest are evicted first, and entries from the future before them`() {
+  @Test func `a log evicts the oldest entries first, and entries from the future before them`() {
     var index = LogIndex()
     for (offset, second) in [5, 3, 4, 99].enumerated() {
       let place = LogIndex.Place(offset: offset, byteCount: 10, storedAt: .seconds(second * 100))

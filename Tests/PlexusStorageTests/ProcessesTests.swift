@@ -14,7 +14,7 @@ struct `Processes that share storage` {
   }
 
   @Test(.guarantee(.processesShareADirectory), .startsProcess, arguments: CacherKind.allCases)
-  private func `R17 two processes that write at once lose and mix up nothing`(
+  private func `two processes that write at once lose and mix up nothing`(
     kind: CacherKind
   ) async throws {
     let path = folder.path
@@ -53,7 +53,7 @@ struct `Processes that share storage` {
     arguments: CacherKind.allCases,
     [true, false]
   )
-  private func `R17 what one process has cleared is not written back by another one`(
+  private func `what one process has cleared is not written back by another one`(
     kind: CacherKind,
     isOneKey: Bool
   ) async throws {
@@ -154,7 +154,7 @@ struct `Processes that share storage` {
   }
 
   @Test(.guarantee(.hangingCachersAreMisses), .startsProcess, arguments: CacherKind.allCases)
-  private func `R17 a process that was stopped while it held the locks stops no other one`(
+  private func `a process that was stopped while it held the locks stops no other one`(
     kind: CacherKind
   ) async throws {
     let (path, notesPath) = (folder.path, folder.notesPath)
@@ -222,7 +222,7 @@ struct `Processes that share storage` {
     arguments: CacherKind.allCases,
     0..<8
   )
-  private func `R15 what was acknowledged before kill -9 is there afterwards, whole`(
+  private func `what was acknowledged before kill -9 is there afterwards, whole`(
     kind: CacherKind,
     round: Int
   ) async throws {

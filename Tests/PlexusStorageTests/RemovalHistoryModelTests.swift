@@ -36,7 +36,8 @@ import Testing
     }
   }
 
-  @Test func `keeps a bounded number of refreshes, and judges by all of them`() {
+  @Test
+  func `a history of removals keeps a bounded number of refreshes, and judges by all of them`() {
     var marks = StoredMarks(epoch: 1)
     for key in 0..<10_000 {
       marks.note(.init(.refreshedKey, "\(key)"))
@@ -50,7 +51,9 @@ import Testing
   }
 
   @Test(arguments: 0..<8)
-  func `reports removals since any generation, also to others`(seed: Int) async throws {
+  func `a history of removals reports removals since any generation, also to others`(
+    seed: Int
+  ) async throws {
     var random = SystemRandomNumberGenerator()
     let histories = [open(), open()]
     let keys = ["", "a", "b", "a/", "a/1", "a/2", "b/1", "\u{e9}/1"]
@@ -76,7 +79,9 @@ import Testing
     }
   }
 
-  @Test func `counts what cannot be read as a removal of everything`() async throws {
+  @Test func `a history of removals counts what cannot be read as a removal of everything`()
+    async throws
+  {
     let history = open()
     try await history.note([.key("a")])
     let first = history.generation
@@ -104,7 +109,9 @@ import Testing
     #expect(try outdated(history, ["a", "c"], open().generation) == [])
   }
 
-  @Test func `that cannot be read is started again, unless it is locked`() async throws {
+  @Test func `a history of removals that cannot be read is started again, unless it is locked`()
+    async throws
+  {
     let history = open()
     disk.put(Array(repeating: 0, count: 88), at: path)
     let other = try #require(try disk.open(path, .updating))
@@ -119,7 +126,9 @@ import Testing
     #expect(history.generation == CacheGeneration(), "Nothing has been removed")
   }
 
-  @Test func `that was started again by others contains only what came then`() async throws {
+  @Test func `a history of removals that was started again by others contains only what came then`()
+    async throws
+  {
     let history = open()
     try await history.note([.key("c")])
     let before = history.generation
@@ -144,7 +153,7 @@ import Testing
     #expect(history.generation.number == 1)
   }
 
-  @Test func `whose number does not fit is damaged`() async throws {
+  @Test func `a history of removals whose number does not fit is damaged`() async throws {
     let history = open()
     try await history.note([.key("a"), .key("b")])
     let last = history.generation
@@ -154,7 +163,7 @@ import Testing
     #expect(try outdated(history, ["c"], last) == ["c"])
   }
 
-  @Test func `is noted in the file that has the name, even if it was replaced meanwhile`()
+  @Test func `a removal is noted in the file that has the name, even if it was replaced meanwhile`()
     async throws
   {
     let history = open()
@@ -169,7 +178,7 @@ import Testing
     #expect(try outdated(open(), ["a", "b"], CacheGeneration()) == ["b"])
   }
 
-  @Test func `is noted after the removal, which makes room, if the disk was full before`()
+  @Test func `a removal that makes room is noted after it is done if the disk was full before`()
     async throws
   {
     let history = open()
@@ -181,7 +190,9 @@ import Testing
     #expect(try outdated(open(), ["a", "b"], generation) == ["b"])
   }
 
-  @Test func `lets nothing be written that is removed meanwhile`() async throws {
+  @Test func `a history of removals lets nothing be written that is removed meanwhile`()
+    async throws
+  {
     let history = open()
     let candidate = RemovalHistory.Candidate(key: "a", generation: history.generation)
     var isWritten = try await history.write(candidate) {

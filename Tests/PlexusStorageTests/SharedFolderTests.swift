@@ -35,7 +35,7 @@ struct `Caches that share a folder` {
   }
 
   @Test(.guarantee(.mapsClearedTogetherStillWrite), arguments: CacherKind.allCases, [true, false])
-  private func `write what they fetch while they are cleared together`(
+  private func `caches that share a folder write what they fetch while they are cleared together`(
     kind: CacherKind,
     isOneCacher: Bool
   ) async throws {
@@ -112,7 +112,7 @@ struct `Caches that share a folder` {
   }
 
   @Test(.guarantee(.clearedKeysAreNotWrittenBack), arguments: CacherKind.allCases, Writing.allCases)
-  private func `R17: do not write back what another one has cleared, however a map got it`(
+  private func `caches do not write back what another cache has cleared, however a map got it`(
     kind: CacherKind,
     writing: Writing
   ) async throws {
@@ -140,7 +140,7 @@ struct `Caches that share a folder` {
   }
 
   @Test(.guarantee(.clearedKeysAreNotWrittenBack), arguments: CacherKind.allCases, Writing.allCases)
-  private func `R17: do not write back what another one has cleared, if it is a multiplexer`(
+  private func `what another cache of a folder has cleared is not written back`(
     kind: CacherKind,
     writing: Writing
   ) async throws {
@@ -168,7 +168,7 @@ struct `Caches that share a folder` {
   }
 
   @Test(.guarantee(.unwrittenChangesBelongToTheKey), arguments: CacherKind.allCases)
-  private func `lose no pending write whose key is spelled in another way`(
+  private func `caches of a folder lose no pending write of another spelling`(
     kind: CacherKind
   ) async throws {
     let (composed, decomposed) = ("caf\u{e9}", "cafe\u{301}")

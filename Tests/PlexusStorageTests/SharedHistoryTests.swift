@@ -11,7 +11,9 @@ private let historyCount = Effort.count(2_400)
 @Suite(.fewAtOnce)
 struct `Any history of two maps with one cacher` {
   @Test(.guarantee(.mapsNeverReadTooNewValues), arguments: 0..<8)
-  func `follows the order of fetches and commands, in memory`(part: Int) async throws {
+  func `two maps with one cacher follow the order of fetches and commands, in memory`(
+    part: Int
+  ) async throws {
     for seed in stride(from: part, to: historyCount, by: 8) {
       let cacher = CountingCacher()
       try await check(seed) { cacher }
@@ -19,7 +21,7 @@ struct `Any history of two maps with one cacher` {
   }
 
   @Test(.guarantee(.mapsNeverReadTooNewValues), arguments: CacherKind.allCases, [false, true])
-  private func `follows the order of fetches and commands, in files`(
+  private func `two maps with one cacher follow the order of fetches and commands, in files`(
     kind: CacherKind,
     apart: Bool
   ) async throws {

@@ -39,7 +39,7 @@ struct `The files of a cacher` {
   }
 
   @Test(.guarantee(.clearsLeaveNoBytes), arguments: CacherKind.allCases, [false, true])
-  private func `have nothing of the user after everything was cleared`(
+  private func `the files of a cacher have nothing of the user after everything was cleared`(
     kind: CacherKind,
     apart: Bool
   ) async throws {
@@ -68,7 +68,7 @@ struct `The files of a cacher` {
   }
 
   @Test(arguments: CacherKind.allCases, [nil, "a"] as [String?])
-  private func `have nothing of a map that was cleared, and all of the others`(
+  private func `files have nothing of a map that was cleared, and all of the others`(
     kind: CacherKind,
     id: String?
   ) async throws {
@@ -92,7 +92,7 @@ struct `The files of a cacher` {
   }
 
   @Test(arguments: CacherKind.allCases)
-  private func `have nothing of single keys that were cleared, after the next flush`(
+  private func `the files of a cacher have nothing of cleared single keys after the next flush`(
     kind: CacherKind
   ) async throws {
     let map = try map(kind, "map")
@@ -105,7 +105,7 @@ struct `The files of a cacher` {
   }
 
   @Test(arguments: CacherKind.allCases)
-  private func `have nothing of entries that were removed by their prefix, without a map`(
+  private func `files have nothing of entries that were removed by their prefix`(
     kind: CacherKind
   ) async throws {
     let cacher = try kind.open(folder.path)
@@ -116,7 +116,10 @@ struct `The files of a cacher` {
     #expect(try contain("name of grace"))
   }
 
-  @Test private func `have nothing of what a killed process was about to write`() async throws {
+  @Test
+  private func `the files of a cacher have nothing of what a killed process was about to write`()
+    async throws
+  {
     for kind in CacherKind.allCases {
       let map = try map(kind, "map")
       _ = try await map.request("olga")
@@ -156,7 +159,9 @@ struct `A folder that vanishes` {
   }
 
   @Test(.guarantee(.removedFoldersAreCreatedAgain), arguments: CacherKind.allCases)
-  private func `is made again for values that were fetched before`(kind: CacherKind) async throws {
+  private func `a folder that vanishes is made again for values that were fetched before`(
+    kind: CacherKind
+  ) async throws {
     let map = try map(kind)
     // The folder has a history.
     _ = try await map.request("0")
@@ -176,7 +181,7 @@ struct `A folder that vanishes` {
   }
 
   @Test(.guarantee(.removedFoldersAreCreatedAgain), arguments: CacherKind.allCases)
-  private func `brings back nothing that another instance had removed before`(
+  private func `a folder that vanishes brings back nothing that was removed before`(
     kind: CacherKind
   ) async throws {
     let (map, other) = (try map(kind), try map(kind))
@@ -190,7 +195,7 @@ struct `A folder that vanishes` {
   }
 
   @Test(.guarantee(.removedFoldersAreCreatedAgain), arguments: CacherKind.allCases)
-  private func `and is replaced by a file is an error that names it`(
+  private func `a folder that vanishes and is replaced by a file is an error that names it`(
     kind: CacherKind
   ) async throws {
     let map = try map(kind)

@@ -104,7 +104,7 @@ private enum Trouble: CaseIterable, Sendable {
   }
 
   @Test(.guarantee(.crashesLeaveNoPartialEntry), arguments: Trouble.allCases, Subject.allCases)
-  private func `R15 a store that fails or stops at any call leaves each entry old or new, whole`(
+  private func `a store that fails or stops at any call leaves each entry old or new, whole`(
     trouble: Trouble,
     subject: Subject
   ) async throws {
@@ -120,7 +120,7 @@ private enum Trouble: CaseIterable, Sendable {
   }
 
   @Test(arguments: Trouble.allCases, Subject.allCases)
-  private func `R15 the first store makes its folders durable, too`(
+  private func `the first store makes its folders durable, too`(
     trouble: Trouble,
     subject: Subject
   ) async throws {
@@ -133,7 +133,7 @@ private enum Trouble: CaseIterable, Sendable {
   }
 
   @Test(.guarantee(.removalsAreDurable), arguments: Trouble.allCases, Subject.allCases)
-  private func `R15 a removal is durable when it returns, and names entries that may remain`(
+  private func `a removal is durable when it returns, and names entries that may remain`(
     trouble: Trouble,
     subject: Subject
   ) async throws {
@@ -147,7 +147,7 @@ private enum Trouble: CaseIterable, Sendable {
   }
 
   @Test(.guarantee(.removalsAreDurable), arguments: Trouble.allCases, Subject.allCases)
-  private func `R15 removing everything is durable when it returns`(
+  private func `removing everything is durable when it returns`(
     trouble: Trouble,
     subject: Subject
   ) async throws {
@@ -162,7 +162,7 @@ private enum Trouble: CaseIterable, Sendable {
   }
 
   @Test(arguments: Trouble.allCases, Subject.allCases)
-  private func `R15 a removal that failed can be repeated`(
+  private func `a removal that failed can be repeated`(
     trouble: Trouble,
     subject: Subject
   ) async throws {
@@ -179,7 +179,7 @@ private enum Trouble: CaseIterable, Sendable {
   }
 
   @Test(arguments: Trouble.allCases, Subject.allCases)
-  private func `R15 reading harms nothing, however it fails`(
+  private func `reading harms nothing, however it fails`(
     trouble: Trouble,
     subject: Subject
   ) async throws {
@@ -193,7 +193,7 @@ private enum Trouble: CaseIterable, Sendable {
   }
 
   @Test(arguments: Subject.allCases)
-  private func `R15 after a failure the same instance continues with the existing content`(
+  private func `after a failure the same instance continues with the existing content`(
     subject: Subject
   ) async throws {
     for number in 1..<40 {

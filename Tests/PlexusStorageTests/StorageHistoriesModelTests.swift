@@ -6,7 +6,7 @@ import Testing
 
 @Suite(.fewAtOnce) struct `Any history of storage` {
   @Test(arguments: 0..<30 as Range<UInt64>, [false, true])
-  func `R17 several instances, reopened and crashing, always hold what a dictionary would`(
+  func `several instances, reopened and crashing, always hold what a dictionary would`(
     seed: UInt64,
     isLog: Bool
   ) async throws {

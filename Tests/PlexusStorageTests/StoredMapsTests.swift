@@ -18,7 +18,7 @@ struct `Multiplexers with files` {
   }
 
   @Test(.guarantee(.processesShareADirectory), arguments: CacherKind.allCases)
-  private func `R17: two of one id in one directory, created again, have what was flushed last`(
+  private func `two multiplexers of one id in one directory have what was flushed last`(
     kind: CacherKind
   ) async throws {
     func make() throws -> Multiplexer<Person> {
@@ -81,7 +81,7 @@ struct `Multiplexers with files` {
     arguments: CacherKind.allCases,
     Clearing.allCases
   )
-  private func `R17: what one instance has cleared is not written back by another one`(
+  private func `what one instance has cleared is not written back by another one`(
     kind: CacherKind,
     clearing: Clearing
   ) async throws {
@@ -110,7 +110,7 @@ struct `Multiplexers with files` {
   }
 
   @Test(.guarantee(.clearedKeysAreNotWrittenBack), arguments: CacherKind.allCases)
-  private func `R17: a fetch that another instance has cleared meanwhile is not written`(
+  private func `a fetch that another instance has cleared meanwhile is not written`(
     kind: CacherKind
   ) async throws {
     let gate = Gate()
@@ -137,7 +137,7 @@ struct `Multiplexers with files` {
   }
 
   @Test(.guarantee(.clearedKeysAreNotWrittenBack), arguments: CacherKind.allCases)
-  private func `R17: a value that was evicted before another instance cleared it is not written`(
+  private func `a value that was evicted before another instance cleared it is not written`(
     kind: CacherKind
   ) async throws {
     let map = try fetchingMap(kind)
@@ -150,7 +150,7 @@ struct `Multiplexers with files` {
   }
 
   @Test(.guarantee(.clearedKeysAreNotWrittenBack), arguments: CacherKind.allCases)
-  private func `R17: what a map fetches while it clears itself is written`(
+  private func `what a map fetches while it clears itself is written`(
     kind: CacherKind
   ) async throws {
     let map = try fetchingMap(kind)
@@ -172,7 +172,7 @@ struct `Multiplexers with files` {
   }
 
   @Test(.guarantee(.clearedKeysAreNotWrittenBack), arguments: CacherKind.allCases)
-  private func `R17: after more removals than are remembered, an older value is not written`(
+  private func `after more removals than are remembered, an older value is not written`(
     kind: CacherKind
   ) async throws {
     let map = try fetchingMap(kind)
@@ -185,7 +185,7 @@ struct `Multiplexers with files` {
   }
 
   @Test(.guarantee(.clearedKeysAreNotWrittenBack), arguments: CacherKind.allCases)
-  private func `R17: a damaged list of removals costs older values, and nothing else`(
+  private func `a damaged list of removals costs older values, and nothing else`(
     kind: CacherKind
   ) async throws {
     let map = try fetchingMap(kind)
@@ -200,7 +200,7 @@ struct `Multiplexers with files` {
   }
 
   @Test(.guarantee(.clearedKeysAreNotWrittenBack), arguments: CacherKind.allCases)
-  private func `R17: a damaged list of removals is replaced by the next fetch`(
+  private func `a damaged list of removals is replaced by the next fetch`(
     kind: CacherKind
   ) async throws {
     try await fetchingMap(kind).clear(3)
@@ -219,7 +219,7 @@ struct `Multiplexers with files` {
   }
 
   @Test(.guarantee(.clearedKeysAreNotWrittenBack), arguments: CacherKind.allCases, [false, true])
-  private func `R17: what is fetched after the directory was removed is written`(
+  private func `what is fetched after the directory was removed is written`(
     kind: CacherKind,
     isClearedByOther: Bool
   ) async throws {
@@ -238,7 +238,7 @@ struct `Multiplexers with files` {
   }
 
   @Test(.guarantee(.clearedKeysAreNotWrittenBack), arguments: CacherKind.allCases, [false, true])
-  private func `R17: what was cleared before the directory was removed is not written`(
+  private func `what was cleared before the directory was removed is not written`(
     kind: CacherKind,
     isBegunAnew: Bool
   ) async throws {
@@ -253,7 +253,7 @@ struct `Multiplexers with files` {
   }
 
   @Test(arguments: CacherKind.allCases)
-  private func `R17: two maps of one directory that are flushed at once lose nothing`(
+  private func `two maps of one directory that are flushed at once lose nothing`(
     kind: CacherKind
   ) async throws {
     func make() throws -> MultiplexerMap<Int, Person> {
@@ -278,7 +278,7 @@ struct `Multiplexers with files` {
   }
 
   @Test(.guarantee(.hangingCachersAreMisses), arguments: CacherKind.allCases)
-  private func `R17: requests are answered while a stopped process keeps the log locked`(
+  private func `requests are answered while a stopped process keeps the log locked`(
     kind: CacherKind
   ) async throws {
     let map = MultiplexerMap<Int, Person>(policy: policy, cacher: try kind.open(folder.path)) {
@@ -334,7 +334,7 @@ struct `Multiplexers with files` {
   }
 
   @Test(.guarantee(.equalKeysShareOneEntry), arguments: CacherKind.allCases)
-  private func `R16: equal keys have one entry, however they are spelled`(
+  private func `equal keys have one entry, however they are spelled`(
     kind: CacherKind
   ) async throws {
     let composed = "caf\u{e9} \u{212b} \u{ac01}"
@@ -355,7 +355,7 @@ struct `Multiplexers with files` {
   }
 
   @Test(.guarantee(.equalKeysShareOneEntry), arguments: CacherKind.allCases)
-  private func `R16: keys that are not equal have an entry each, also with equal descriptions`(
+  private func `keys that are not equal have an entry each, also with equal descriptions`(
     kind: CacherKind
   ) async throws {
     let scalars: [Unicode.Scalar] = ["\u{212b}", "\u{c5}", "a", "A", "%", "/"]
@@ -374,7 +374,7 @@ struct `Multiplexers with files` {
   }
 
   @Test(.guarantee(.idIsTheNamespace), arguments: CacherKind.allCases)
-  private func `R16: maps with different ids have namespaces, which they clear alone`(
+  private func `maps with different ids have namespaces, which they clear alone`(
     kind: CacherKind
   ) async throws {
     let ids: [String?] = [nil, "a", "A", "a/b", "a%2Fb", "", "%", "caf\u{e9}"]
@@ -414,7 +414,7 @@ struct `Multiplexers with files` {
   }
 
   @Test(.guarantee(.idIsTheNamespace), arguments: CacherKind.allCases)
-  private func `R16: a map with an id clears keys, too, that begin with a mark`(
+  private func `a map with an id clears keys, too, that begin with a mark`(
     kind: CacherKind
   ) async throws {
     // After a slash they are part of its character.
@@ -435,7 +435,7 @@ struct `Multiplexers with files` {
   }
 
   @Test(.guarantee(.fileNamesAreSafeAndUnique), arguments: CacherKind.allCases)
-  private func `R16: hostile keys have a value each, inside the directory`(
+  private func `hostile keys have a value each, inside the directory`(
     kind: CacherKind
   ) async throws {
     // Two keys that are equal in Swift are one key of a map.
@@ -497,7 +497,7 @@ struct `Maps in processes that are killed` {
   /// A process stores and flushes, records acknowledged operations, and is killed by a thread of its own at a random
   /// time.
   @Test(.startsProcess, arguments: CacherKind.allCases, 0..<killCount)
-  private func `R15: nothing that a flush has acknowledged is lost`(
+  private func `maps in processes that are killed lose nothing that a flush has acknowledged`(
     kind: CacherKind,
     round: Int
   ) async throws {

@@ -12,7 +12,9 @@ import Testing
   ]
 
   @Test(arguments: [false, true])
-  func `is kept with it, through compaction and reopening`(isLog: Bool) async throws {
+  func `the time to live of an entry is kept with it, through compaction and reopening`(
+    isLog: Bool
+  ) async throws {
     let disk = SimulatedDisk()
     func open() throws -> any Cacher<Person> {
       isLog
@@ -34,7 +36,7 @@ import Testing
     }
   }
 
-  @Test func `is left out of files and logs where there is none: they are those of older versions`()
+  @Test func `files and logs of entries without a time to live are those of older versions`()
     throws
   {
     let entry = CacheEntry<Person>("ada")
@@ -47,7 +49,7 @@ import Testing
     #expect(decoded.directives.timeToLive == nil)
   }
 
-  @Test func `in a log is a miss for a reader that does not support it, and not another value`()
+  @Test func `a log entry with a time to live is a miss for a reader that does not support it`()
     throws
   {
     for json in ["1", "\"a\"", "{}", "[1,2]", "null", "true", "1.5", "{\"name\":\"ada\"}"] {
@@ -70,7 +72,7 @@ import Testing
     #expect(LogPayload.decode([UInt8](repeating: 0xff, count: 16)) == nil)
   }
 
-  @Test func `R15: whichever byte of a file is changed, it is never another one`() throws {
+  @Test func `whichever byte of a file is changed, a time to live is never another one`() throws {
     var entry = CacheEntry<Person>("ada")
     entry.timeToLive = .seconds(60)
     let envelope = Envelope<Person>(schema: "s")
@@ -89,7 +91,7 @@ import Testing
 
 @Suite(.fewAtOnce) struct `A map on a full disk` {
   @Test(arguments: [false, true])
-  func `R15: answers requests, keeps old entries, and names the keys that a flush could not write`(
+  func `a map on a full disk answers requests, keeps old entries and names keys it cannot write`(
     isLog: Bool
   ) async throws {
     let disk = SimulatedDisk()

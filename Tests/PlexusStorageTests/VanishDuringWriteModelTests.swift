@@ -45,7 +45,7 @@ struct `A folder that vanishes during a write` {
   }
 
   @Test(.guarantee(.vanishedFoldersAreMadeOrFail), arguments: CacherKind.allCases, [nil, 100_000])
-  private func `is made again, at whichever call it vanishes`(
+  private func `a folder that vanishes during a write is made again, at whichever call it vanishes`(
     kind: CacherKind,
     byteLimit: Int?
   ) async throws {
@@ -65,7 +65,10 @@ struct `A folder that vanishes during a write` {
     arguments: CacherKind.allCases,
     ["write", "rename", "fsync", "fsync folder", "open"]
   )
-  private func `again and again is an error`(kind: CacherKind, operation: String) async throws {
+  private func `a folder that vanishes again and again during a write is an error`(
+    kind: CacherKind,
+    operation: String
+  ) async throws {
     let run = try await store(kind) { _, name in name == operation }
     #expect(run.error != nil || run.areStored || !run.disk.hasVanished)
   }

@@ -10,7 +10,7 @@ import Testing
   }
 
   @Test(arguments: 1...50)
-  func `behaves like a sorted list`(seed: Int) {
+  func `a deadline queue behaves like a sorted list`(seed: Int) {
     var random = Generator(seed: seed)
     var queue = DeadlineQueue<Entry>()
     var model: [Entry] = []
@@ -38,7 +38,7 @@ import Testing
     }
   }
 
-  @Test func `ignores an id that was never inserted or was removed`() {
+  @Test func `a deadline queue ignores an id that was never inserted or was removed`() {
     var queue = DeadlineQueue<String>()
     #expect(queue.remove(id: 1) == nil)
     queue.insert("a", deadline: instant(1), id: 1)
@@ -48,7 +48,7 @@ import Testing
   }
 
   @Test(arguments: [1, 10, 1000])
-  func `keeps its order when most entries are removed`(every: Int) {
+  func `a deadline queue keeps its order when most entries are removed`(every: Int) {
     var queue = DeadlineQueue<Int>()
     for id in 0..<5_000 { queue.insert(id, deadline: instant(id % 7), id: id) }
     for id in 0..<5_000 where !id.isMultiple(of: every) { _ = queue.remove(id: id) }
@@ -59,7 +59,7 @@ import Testing
     #expect(queue.earliestDeadline == nil)
   }
 
-  @Test func `releases removed deadlines long before they are due`() {
+  @Test func `a deadline queue releases removed deadlines long before they are due`() {
     var queue = DeadlineQueue<Int>()
     queue.insert(0, deadline: instant(1), id: 0)
     for id in 1...10_000 {
@@ -71,7 +71,8 @@ import Testing
     #expect(queue.storedCount == 0)
   }
 
-  @Test func `sorts the remaining deadlines when it compacts, not at every removal`() {
+  @Test
+  func `a deadline queue sorts the remaining deadlines when it compacts, not at every removal`() {
     var queue = DeadlineQueue<Int>()
     for id in 0..<1_000 { queue.insert(id, deadline: instant(1_000 - id), id: id) }
     var lengths: Set<Int> = []

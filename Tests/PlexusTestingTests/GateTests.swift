@@ -6,7 +6,9 @@ import Testing
 struct `A gate` {
   let gate = Gate()
 
-  @Test(.guarantee(.gatesSuspendTasks)) func `suspends tasks until it is opened`() async throws {
+  @Test(.guarantee(.gatesSuspendTasks)) func `a gate suspends tasks until it is opened`()
+    async throws
+  {
     let passed = Notes<Int>()
     let tasks = (0..<3).map { index in
       Task { [gate] in
@@ -23,7 +25,7 @@ struct `A gate` {
     #expect(passed.entries.sorted() == [0, 1, 2])
   }
 
-  @Test func `stays open`() async throws {
+  @Test func `a gate stays open`() async throws {
     #expect(!gate.isOpen)
     gate.open()
     gate.open()
@@ -32,7 +34,7 @@ struct `A gate` {
     #expect(gate.arrivalCount == 3)
   }
 
-  @Test func `suspends tasks that arrive after it was closed again`() async throws {
+  @Test func `a gate suspends tasks that arrive after it was closed again`() async throws {
     gate.open()
     try await gate.wait()
     gate.close()
@@ -44,7 +46,7 @@ struct `A gate` {
     try await task.value
   }
 
-  @Test func `admits the waiting tasks in order of arrival`() async throws {
+  @Test func `a gate admits the waiting tasks in order of arrival`() async throws {
     let passed = Gate()
     passed.open()
     let order = Notes<Int>()
@@ -71,7 +73,7 @@ struct `A gate` {
     #expect(order.entries.suffix(2).sorted() == [3, 4])
   }
 
-  @Test func `admits later arrivals if too few tasks wait`() async throws {
+  @Test func `a gate admits later arrivals if too few tasks wait`() async throws {
     let first = Task { [gate] in try await gate.wait() }
     await gate.arrivals(1)
     gate.admit(3)
@@ -85,7 +87,7 @@ struct `A gate` {
     try await fourth.value
   }
 
-  @Test func `discards unused admissions when it is closed`() async throws {
+  @Test func `a gate discards unused admissions when it is closed`() async throws {
     gate.admit(2)
     gate.close()
     let task = Task { [gate] in try await gate.wait() }
@@ -106,7 +108,7 @@ struct `A gate` {
     try await task.value
   }
 
-  @Test func `admits no task if asked to admit zero`() async throws {
+  @Test func `a gate admits no task if asked to admit zero`() async throws {
     let task = Task { [gate] in try await gate.wait() }
     await gate.arrivals(1)
     gate.admit(0)
@@ -115,7 +117,7 @@ struct `A gate` {
     try await task.value
   }
 
-  @Test func `does not overflow the number of admissions`() async throws {
+  @Test func `a gate does not overflow the number of admissions`() async throws {
     gate.admit(.max)
     gate.admit(.max)
     for _ in 1...3 { try await gate.wait() }
@@ -155,7 +157,7 @@ struct `A gate` {
   }
 
   @Test(.guarantee(.gatesSuspendTasks))
-  func `counts all arrivals, whether the tasks still wait or not`() async throws {
+  func `a gate counts all arrivals, whether the tasks still wait or not`() async throws {
     #expect(gate.arrivalCount == 0)
     await gate.arrivals(0)
     let task = Task { [gate] in try await gate.wait() }
@@ -175,7 +177,7 @@ struct `A gate` {
     #expect(gate.arrivalCount == 0)
   }
 
-  @Test func `is released when no task waits`() async throws {
+  @Test func `a gate is released when no task waits`() async throws {
     weak let weakGate: Gate?
     do {
       let gate = Gate()
@@ -188,7 +190,7 @@ struct `A gate` {
     #expect(weakGate == nil)
   }
 
-  @Test func `admits each task exactly once while threads open, admit and cancel`()
+  @Test func `a gate admits each task exactly once while threads open, admit and cancel`()
     async
   {
     let (gate, count) = (gate, 500)
@@ -217,7 +219,7 @@ struct `A gate` {
     #expect(gate.waiterCount == 0)
   }
 
-  @Test(.startsProcess) func `cannot admit or wait for a negative number of tasks`() async {
+  @Test(.startsProcess) func `a gate cannot admit or wait for a negative number of tasks`() async {
     await #expect(processExitsWith: .failure) { Gate().admit(-1) }
     await #expect(processExitsWith: .failure) { await Gate().arrivals(-1) }
   }

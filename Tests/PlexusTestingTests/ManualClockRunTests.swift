@@ -8,7 +8,8 @@ struct `A manual clock that runs` {
 
   let clock = ManualClock()
 
-  @Test func `wakes all sleepers in order of deadline, and stops at the last deadline`()
+  @Test
+  func `a running manual clock wakes all sleepers in order of deadline, and stops at the last`()
     async throws
   {
     let sleepers = [3, 1, 2].map { seconds in
@@ -24,13 +25,15 @@ struct `A manual clock that runs` {
     for sleeper in sleepers { #expect(try await sleeper.value) }
   }
 
-  @Test func `stands still if no task sleeps`() {
+  @Test func `a manual clock that runs stands still if no task sleeps`() {
     clock.advance(by: .seconds(1))
     clock.run()
     #expect(clock.now.offset == .seconds(1))
   }
 
-  @Test func `stops at every deadline, and wakes tasks that begin to sleep meanwhile`() async {
+  @Test func `a running manual clock stops at each deadline, and wakes tasks that sleep meanwhile`()
+    async
+  {
     let times = Notes<Duration>()
     // A woken task runs immediately, and sleeps again before the clock continues.
     let executor = InlineExecutor()
@@ -49,7 +52,9 @@ struct `A manual clock that runs` {
     for task in tasks { await task.value }
   }
 
-  @Test func `wakes other tasks, too, while an operation runs`() async throws {
+  @Test func `a manual clock that runs wakes other tasks, too, while an operation runs`()
+    async throws
+  {
     let woken = Notes<Int>()
     let clock = clock
     let chain = Task {
@@ -63,7 +68,9 @@ struct `A manual clock that runs` {
     #expect(clock.now.offset == .seconds(3))
   }
 
-  @Test func `runs an operation that sleeps any number of times`() async throws {
+  @Test func `a manual clock that runs runs an operation that sleeps any number of times`()
+    async throws
+  {
     let total = try await clock.run {
       for seconds in 1...100 { try await clock.sleep(for: .seconds(seconds)) }
       return clock.now.offset
@@ -72,7 +79,7 @@ struct `A manual clock that runs` {
     #expect(clock.now.offset == .seconds(5050))
   }
 
-  @Test func `stands still when the operation has ended`() async throws {
+  @Test func `a manual clock that runs stands still when the operation has ended`() async throws {
     try await clock.run { try await clock.sleep(for: .seconds(1)) }
     let sleeper = Task { [clock] in try await clock.sleep(for: .seconds(1)) }
     await clock.sleepers(1)
@@ -82,7 +89,10 @@ struct `A manual clock that runs` {
     try await sleeper.value
   }
 
-  @Test func `ends with the operation, though others sleep again and again`() async throws {
+  @Test
+  func `a manual clock that runs ends with the operation, though others sleep again and again`()
+    async throws
+  {
     // The task sleeps again before the call that woke it can observe the clock.
     let heart = Task(executorPreference: InlineExecutor()) { [clock] in
       while !Task.isCancelled { try? await clock.sleep(for: .milliseconds(1)) }
@@ -95,7 +105,7 @@ struct `A manual clock that runs` {
     #expect(clock.sleeperCount == 0)
   }
 
-  @Test func `passes on what the operation throws`() async {
+  @Test func `a manual clock that runs passes on what the operation throws`() async {
     await #expect(throws: Failure.self) {
       try await clock.run {
         try await clock.sleep(for: .seconds(1))
@@ -104,7 +114,9 @@ struct `A manual clock that runs` {
     }
   }
 
-  @Test func `ends when the task is cancelled, as the operation does`() async {
+  @Test func `a manual clock that runs ends when the task is cancelled, as the operation does`()
+    async
+  {
     let never = Gate()
     let running = Task { [clock] in
       await clock.run { try? await never.wait() }
@@ -115,11 +127,15 @@ struct `A manual clock that runs` {
     #expect(clock.now.offset == .zero)
   }
 
-  @MainActor @Test func `the operation runs where the caller does`() async {
+  @MainActor @Test func `a manual clock that runs calls its operation where the caller runs`() async
+  {
     await clock.run { MainActor.assertIsolated() }
   }
 
-  @Test func `thousands of sleepers of many deadlines are gone when it returns`() async {
+  @Test
+  func `thousands of sleepers of many deadlines are gone when the run of a manual clock ends`()
+    async
+  {
     await withTaskGroup { group in
       for number in 0..<5_000 {
         group.addTask { [clock] in try? await clock.sleep(for: .milliseconds(1 + number % 700)) }

@@ -7,7 +7,8 @@ import Testing
 struct `A manual clock` {
   let clock = ManualClock()
 
-  @Test(.guarantee(.manualClocksStandStill)) func `stands still until it is advanced`() {
+  @Test(.guarantee(.manualClocksStandStill))
+  func `a manual clock stands still until it is advanced`() {
     let start = clock.now
     #expect(clock.now == start)
     clock.advance(by: .seconds(2))
@@ -17,12 +18,12 @@ struct `A manual clock` {
     #expect(clock.now == start.advanced(by: .seconds(9)))
   }
 
-  @Test func `starts at its first instant`() {
+  @Test func `a manual clock starts at its first instant`() {
     #expect(clock.now == ManualClock.Instant())
     #expect(clock.now.offset == .zero)
   }
 
-  @Test func `does not move by zero, or to the time it has`() {
+  @Test func `a manual clock does not move by zero, or to the time it has`() {
     clock.advance(by: .seconds(1))
     let now = clock.now
     clock.advance(by: .zero)
@@ -30,7 +31,7 @@ struct `A manual clock` {
     #expect(clock.now == now)
   }
 
-  @Test func `is a clock like any other`() async throws {
+  @Test func `a manual clock is a clock like any other`() async throws {
     let any: any Clock<Duration> = clock
     let sleeper = Task { try await any.sleep(for: .seconds(1), tolerance: .seconds(5)) }
     await clock.sleepers(1)
@@ -39,7 +40,7 @@ struct `A manual clock` {
     #expect(clock.minimumResolution > .zero)
   }
 
-  @Test func `measures the time by which the test advances it`() {
+  @Test func `a manual clock measures the time by which the test advances it`() {
     let elapsed = clock.measure {
       clock.advance(by: .seconds(3))
     }
@@ -47,7 +48,10 @@ struct `A manual clock` {
   }
 
   @Test(arguments: [(59, true), (60, false), (61, false)])
-  func `wakes at the deadline and not before`(seconds: Int, sleeps: Bool) async throws {
+  func `a manual clock wakes at the deadline and not before`(
+    seconds: Int,
+    sleeps: Bool
+  ) async throws {
     let sleeper = Task { [clock] in try await clock.sleep(for: .seconds(60)) }
     await clock.sleepers(1)
     clock.advance(by: .seconds(seconds))
@@ -70,7 +74,7 @@ struct `A manual clock` {
     for sleeper in sleepers { try await sleeper.value }
   }
 
-  @Test func `returns the next deadline`() async throws {
+  @Test func `a manual clock returns the next deadline`() async throws {
     #expect(clock.nextDeadline == nil)
     let late = Task { [clock] in try await clock.sleep(for: .seconds(9)) }
     let soon = Task { [clock] in try await clock.sleep(for: .seconds(5)) }
@@ -93,7 +97,9 @@ struct `A manual clock` {
   }
 
   @Test(.guarantee(.manualClocksStandStill))
-  func `wakes in order of deadline, and in order of arrival at the same one`() async throws {
+  func `a manual clock wakes in order of deadline, and in order of arrival at the same one`()
+    async throws
+  {
     // The executor runs jobs in the order in which they are resumed.
     let executor = InOrder()
     let names = Notes<String>()
@@ -236,7 +242,7 @@ struct `A manual clock` {
     #expect(clock.nextDeadline == nil, "There was no sleeper")
   }
 
-  @Test func `thousands sleep, are cancelled and wake`() async {
+  @Test func `thousands of tasks sleep on a manual clock, are cancelled and wake`() async {
     let (clock, count) = (clock, 10_000)
     let slept = await withTaskGroup(of: Bool.self) { group in
       for index in 0..<count {
@@ -259,7 +265,7 @@ struct `A manual clock` {
     #expect(slept == count / 2)
   }
 
-  @Test func `can be advanced, slept on and read from many threads at once`() async {
+  @Test func `a manual clock can be advanced, slept on and read from many threads at once`() async {
     let clock = clock
     let ended = Notes<Bool>()
     await withTaskGroup { group in
@@ -288,7 +294,7 @@ struct `A manual clock` {
     #expect(clock.now.offset == .milliseconds(2_000))
   }
 
-  @Test(.startsProcess) func `cannot move backwards`() async {
+  @Test(.startsProcess) func `a manual clock cannot move backwards`() async {
     await #expect(processExitsWith: .failure) { ManualClock().advance(by: .seconds(-1)) }
     await #expect(processExitsWith: .failure) {
       let clock = ManualClock()
@@ -297,13 +303,13 @@ struct `A manual clock` {
     }
   }
 
-  @Test(.startsProcess) func `cannot wait for less than no sleepers`() async {
+  @Test(.startsProcess) func `a manual clock cannot wait for less than no sleepers`() async {
     await #expect(processExitsWith: .failure) { await ManualClock().sleepers(-1) }
   }
 }
 
 @Suite(.fewAtOnce) struct `An instant of a manual clock` {
-  @Test func `is a number of seconds since the start`() {
+  @Test func `an instant of a manual clock is a number of seconds since the start`() {
     let instant = ManualClock.Instant(offset: .seconds(2))
     #expect(instant.advanced(by: .seconds(3)).offset == .seconds(5))
     #expect(instant.duration(to: ManualClock.Instant()) == .seconds(-2))
@@ -312,7 +318,7 @@ struct `A manual clock` {
     #expect(Set([instant, instant]).count == 1)
   }
 
-  @Test func `describes itself as a duration`() {
+  @Test func `an instant of a manual clock describes itself as a duration`() {
     #expect("\(ManualClock.Instant(offset: .milliseconds(1_500)))" == "1.5 seconds")
   }
 }

@@ -14,7 +14,7 @@ struct `A recorder` {
   }
 
   @Test(.guarantee(.recordersCollectInOrder))
-  func `collects the elements of the sequence, in order`() async {
+  func `a recorder collects the elements of the sequence, in order`() async {
     let recorder = Recorder(stream)
     for number in 1...3 { source.yield(number) }
     #expect(await recorder.first(3) == [1, 2, 3])
@@ -22,14 +22,14 @@ struct `A recorder` {
     #expect(!recorder.isFinished)
   }
 
-  @Test func `collects elements that were yielded before it was created`() async {
+  @Test func `a recorder collects elements that were yielded before it was created`() async {
     source.yield(1)
     source.finish()
     #expect(await Recorder(stream).finished() == [1])
   }
 
   @Test(.guarantee(.recordersCollectInOrder))
-  func `returns the requested number of elements if there are more`() async {
+  func `a recorder returns the requested number of elements if there are more`() async {
     let recorder = Recorder(stream)
     #expect(await recorder.first(0) == [])
     for number in 1...5 { source.yield(number) }
@@ -37,7 +37,7 @@ struct `A recorder` {
     #expect(await recorder.first(2) == [1, 2])
   }
 
-  @Test func `waits for the requested number of elements and not for the end`() async {
+  @Test func `a recorder waits for the requested number of elements and not for the end`() async {
     let recorder = Recorder(stream)
     let first = Task { await recorder.first(2) }
     let more = Task { await recorder.first(3) }
@@ -49,7 +49,7 @@ struct `A recorder` {
   }
 
   @Test(.guarantee(.recordersCollectInOrder))
-  func `returns fewer elements if the sequence ends early`() async {
+  func `a recorder returns fewer elements if the sequence ends early`() async {
     let recorder = Recorder(stream)
     let waiting = Task { await recorder.first(3) }
     source.yield(1)
@@ -61,7 +61,8 @@ struct `A recorder` {
     #expect(recorder.error == nil)
   }
 
-  @Test func `returns fewer elements when the waiting task is cancelled, and continues to record`()
+  @Test
+  func `a recorder returns fewer elements when the waiting task is cancelled, and still records`()
     async
   {
     let recorder = Recorder(stream)
@@ -77,7 +78,7 @@ struct `A recorder` {
     #expect(await recorder.first(2) == [1, 2])
   }
 
-  @Test func `returns the error with which the sequence ended`() async {
+  @Test func `a recorder returns the error with which the sequence ended`() async {
     let (stream, source) = AsyncThrowingStream.makeStream(of: Int.self)
     let recorder = Recorder(stream)
     source.yield(1)
@@ -117,7 +118,7 @@ struct `A recorder` {
     #expect(recorder.isFinished)
   }
 
-  @Test func `cancelling twice, or after the end, changes nothing`() async {
+  @Test func `cancelling a recorder twice, or after the end, changes nothing`() async {
     let recorder = Recorder(stream)
     source.yield(1)
     source.finish()
@@ -161,7 +162,7 @@ struct `A recorder` {
     #expect(wasFinished.entries == [false])
   }
 
-  @Test func `records the elements of a sequence of Void`() async {
+  @Test func `a recorder records the elements of a sequence of Void`() async {
     let (stream, source) = AsyncStream.makeStream(of: Void.self)
     let recorder = Recorder(stream)
     source.yield()
@@ -169,7 +170,7 @@ struct `A recorder` {
     #expect(await recorder.first(2).count == 2)
   }
 
-  @Test func `can be read and awaited from many threads while it records`() async {
+  @Test func `a recorder can be read and awaited from many threads while it records`() async {
     let (recorder, source, count) = (Recorder(stream), source, 2_000)
     let seen = await withTaskGroup(of: [Int].self) { group in
       for waiter in 1...100 {
@@ -191,7 +192,7 @@ struct `A recorder` {
     #expect(await recorder.finished().count == count)
   }
 
-  @Test(.startsProcess) func `cannot wait for a negative number of elements`() async {
+  @Test(.startsProcess) func `a recorder cannot wait for a negative number of elements`() async {
     await #expect(processExitsWith: .failure) {
       _ = await Recorder(AsyncStream<Int> { _ in }).first(-1)
     }

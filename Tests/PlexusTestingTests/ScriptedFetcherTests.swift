@@ -7,7 +7,9 @@ struct `A scripted fetcher` {
   private struct Offline: Error {}
 
   @Test(.guarantee(.scriptsRepeatTheirLastResult))
-  func `returns the results of its script in order, then repeats the last one`() async throws {
+  func `a scripted fetcher returns the results of its script in order, then repeats the last one`()
+    async throws
+  {
     let fetcher = ScriptedFetcher<Int>([.success(1), .failure(Offline()), .success(3)])
     #expect(try await fetcher.fetch() == 1)
     await #expect(throws: Offline.self) { try await fetcher.fetch() }
@@ -16,7 +18,7 @@ struct `A scripted fetcher` {
     #expect(fetcher.count == 4)
   }
 
-  @Test func `repeats a failure, too`() async {
+  @Test func `a scripted fetcher repeats a failure, too`() async {
     let fetcher = ScriptedFetcher<Int>([.failure(Offline())])
     for _ in 0..<3 {
       await #expect(throws: Offline.self) { try await fetcher.fetch() }
@@ -24,7 +26,8 @@ struct `A scripted fetcher` {
     #expect(fetcher.count == 3)
   }
 
-  @Test(.guarantee(.scriptsRepeatTheirLastResult)) func `counts fetches when they begin`()
+  @Test(.guarantee(.scriptsRepeatTheirLastResult))
+  func `a scripted fetcher counts fetches when they begin`()
     async throws
   {
     let gate = Gate()
@@ -37,7 +40,9 @@ struct `A scripted fetcher` {
     #expect(try await task.value == 1)
   }
 
-  @Test func `takes the step when the fetch begins, however late it ends`() async throws {
+  @Test func `a scripted fetcher takes the step when the fetch begins, however late it ends`()
+    async throws
+  {
     let gate = Gate()
     let fetcher = ScriptedFetcher<Int>([.success(1), .success(2)], gate: gate)
     let first = Task { try await fetcher.fetch() }
@@ -61,7 +66,7 @@ struct `A scripted fetcher` {
     #expect(try await fetcher.fetch() == 2)
   }
 
-  @Test func `without a gate, cancellation changes nothing`() async throws {
+  @Test func `cancellation changes nothing for a scripted fetcher without a gate`() async throws {
     let fetcher = ScriptedFetcher<Int>([.success(1)])
     let task = Task {
       withUnsafeCurrentTask { $0?.cancel() }
@@ -70,7 +75,7 @@ struct `A scripted fetcher` {
     #expect(try await task.value == 1)
   }
 
-  @Test func `can be called by a closure or passed as one`() async throws {
+  @Test func `a scripted fetcher can be called by a closure or passed as one`() async throws {
     let fetcher = ScriptedFetcher<String>([.success("a")])
     let operation: @concurrent @Sendable () async throws -> String = { try await fetcher.fetch() }
     let reference: @concurrent @Sendable () async throws -> String = fetcher.fetch
@@ -78,7 +83,7 @@ struct `A scripted fetcher` {
     #expect(try await reference() == "a")
   }
 
-  @Test func `uses one step for each of many concurrent fetches`() async throws {
+  @Test func `a scripted fetcher uses one step for each of many concurrent fetches`() async throws {
     let count = 1_000
     let fetcher = ScriptedFetcher<Int>((0..<count).map { .success($0) })
     let values = try await withThrowingTaskGroup(of: Int.self) { group in
@@ -89,7 +94,7 @@ struct `A scripted fetcher` {
     #expect(fetcher.count == count)
   }
 
-  @Test(.startsProcess) func `needs a step`() async {
+  @Test(.startsProcess) func `a scripted fetcher needs a step`() async {
     await #expect(processExitsWith: .failure) { _ = ScriptedFetcher<Int>([]) }
   }
 }

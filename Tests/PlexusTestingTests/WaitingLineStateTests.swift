@@ -4,7 +4,7 @@ import Testing
 @testable import PlexusTesting
 
 @Suite(.fewAtOnce) struct `A waiting line` {
-  @Test func `serves in the order of the places, and skips removed ones`() {
+  @Test func `a waiting line serves in the order of the places, and skips removed ones`() {
     var line = WaitingLine<String>()
     for name in ["a", "b", "c", "d"] { line.enter(name, at: line.makePlace()) }
     #expect(line.leave(2) == "b")
@@ -15,7 +15,7 @@ import Testing
     #expect(line.removeFirst(5) == [])
   }
 
-  @Test func `serves an entry that arrives after a later place was served`() {
+  @Test func `a waiting line serves an entry that arrives after a later place was served`() {
     var line = WaitingLine<String>()
     let early = line.makePlace()
     line.enter("late", at: line.makePlace())

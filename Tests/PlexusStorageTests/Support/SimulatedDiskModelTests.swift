@@ -360,7 +360,9 @@ final class SimulatedDisk: FileSystem {
   }
 
   @Test(arguments: SimulatedDisk.Survival.allCases)
-  func `keeps in a crash what was synchronized`(survival: SimulatedDisk.Survival) throws {
+  func `a simulated disk keeps in a crash what was synchronized`(
+    survival: SimulatedDisk.Survival
+  ) throws {
     let file = try write("kept", to: "/a")
     try disk.synchronize(file)
     try disk.synchronizeFolder("/")
@@ -368,7 +370,7 @@ final class SimulatedDisk: FileSystem {
     #expect(disk.content(at: "/a") == Array("kept".utf8))
   }
 
-  @Test func `loses in a crash what was not synchronized`() throws {
+  @Test func `a simulated disk loses in a crash what was not synchronized`() throws {
     _ = try write("lost", to: "/a")
     try disk.synchronizeFolder("/")
     _ = try write("lost", to: "/b")
@@ -377,7 +379,7 @@ final class SimulatedDisk: FileSystem {
     #expect(disk.content(at: "/b") == nil)
   }
 
-  @Test func `stops in the middle of a write`() throws {
+  @Test func `a simulated disk stops in the middle of a write`() throws {
     let file = try write("", to: "/a")
     disk.prepare(.stops(at: 1))
     #expect(throws: SimulatedDisk.Stopped.self) { try disk.write([1, 2, 3, 4], to: file, at: 0) }
@@ -385,7 +387,7 @@ final class SimulatedDisk: FileSystem {
     #expect(disk.content(at: "/a") == [1, 2])
   }
 
-  @Test func `locks as the system does`() throws {
+  @Test func `a simulated disk locks as the system does`() throws {
     let first = try write("", to: "/a")
     let second = try write("", to: "/a")
     #expect(try disk.tryLock(first, .shared))

@@ -4,7 +4,9 @@ import Testing
 
 @Suite(.fewAtOnce) struct `An element that is already there` {
   @MainActor @Test(.guarantee(.bufferedReadsStayOnTheActor), arguments: Policy.roomy)
-  func `is read from a subscription without leaving the actor`(policy: Policy) async {
+  func `an element that is already there is read from a subscription without leaving the actor`(
+    policy: Policy
+  ) async {
     let messenger = Messenger<Int>()
     let subscription = messenger.subscription(bufferingPolicy: policy())
     // With more in a row, the loop yields when the clock ticks.
@@ -23,7 +25,7 @@ import Testing
   }
 
   @MainActor @Test(.guarantee(.bufferedReadsStayOnTheActor))
-  func `is read from a subscription to states without leaving the actor`() async {
+  func `an element that is already there is read from states without leaving the actor`() async {
     let publisher = DataPublisher<Int>()
     let states = publisher.subscription()
     let other = Log<Void>()

@@ -8,7 +8,10 @@ import Testing
   static let policies = `After a sign-out`.policies
 
   @Test(.guarantee(.noStateFromBeforeAReset), arguments: ClearedState.allCases, policies)
-  func `is given no state from before`(state: ClearedState, policy: Policy) async throws {
+  func `a handler of any state that can be cleared is given no state from before a sign-out`(
+    state: ClearedState,
+    policy: Policy
+  ) async throws {
     let (source, host, log) = (state.make(), SteppedHost(), Log<Bool>())
     try await source.fill()
     let token = await source.observe(host, policy, log)
@@ -25,7 +28,7 @@ import Testing
   }
 
   @Test(.guarantee(.noStateFromBeforeAReset), arguments: ClearedState.allCases, policies)
-  func `that suspends is given no state from before`(
+  func `a suspending handler of any state is given no state from before a sign-out`(
     state: ClearedState,
     policy: Policy
   ) async throws {

@@ -5,7 +5,7 @@ import Testing
 
 @Suite(.fewAtOnce) struct `A current value` {
   @Test(.guarantee(.currentValuesAreReadableAtOnce))
-  func `is read at once after it was set, by any name`() {
+  func `a current value is read at once after it was set, by any name`() {
     let volume = CurrentValue(3)
     volume.value = 4
     #expect(volume.value == 4)
@@ -16,7 +16,7 @@ import Testing
   }
 
   @Test(.guarantee(.currentValuesAreReadableAtOnce))
-  func `receives the value at once, and then every new one`() async {
+  func `a current value receives the value at once, and then every new one`() async {
     let volume = CurrentValue(1)
     let subscription = volume.subscription(bufferingPolicy: .unbounded)
     volume.value = 2
@@ -26,7 +26,7 @@ import Testing
   }
 
   @Test(.guarantee(.currentValuesAreReadableAtOnce))
-  func `of all that was set a slow subscriber gets the newest`() async {
+  func `a slow subscriber of a current value gets the newest of all that was set`() async {
     let volume = CurrentValue(0)
     let streams = [volume.subscribe(), (volume as any Broadcaster<Int>).subscribe()]
     for number in 1...100 { volume.value = number }
@@ -35,7 +35,7 @@ import Testing
   }
 
   @Test(.guarantee(.valueUpdatesAreAtomic))
-  func `loses no update, however many tasks update at once`() async {
+  func `a current value loses no update, however many tasks update at once`() async {
     let counter = CurrentValue(0)
     let before = await withTaskGroup(of: [Int].self) { group in
       for _ in 0..<8 {
@@ -55,7 +55,8 @@ import Testing
   }
 
   @Test(.guarantee(.valueUpdatesAreAtomic))
-  func `runs an update without a lock, and once more if another one came between`() {
+  func `a current value runs an update without a lock, and once more if another one came between`()
+  {
     let value = CurrentValue(1)
     let seen = Log<Int>()
     let result = value.update { number in
@@ -69,7 +70,8 @@ import Testing
     #expect(value.value == 20)
   }
 
-  @Test(.guarantee(.valueUpdatesAreAtomic)) func `stays as it is if an update throws`() async {
+  @Test(.guarantee(.valueUpdatesAreAtomic))
+  func `a current value stays as it is if an update throws`() async {
     let value = CurrentValue([1])
     let changes = value.subscription(bufferingPolicy: .unbounded)
     #expect(throws: Broken.self) {
@@ -84,7 +86,9 @@ import Testing
   }
 
   @Test(.guarantee(.finishedValuesAreFinal))
-  func `ignores later sets after the end, and yields its last value to a later stream`() async {
+  func `a current value ignores sets after the end, and yields its last value to later streams`()
+    async
+  {
     let value = CurrentValue(1)
     let early = value.subscribe()
     value.value = 2
@@ -104,7 +108,7 @@ import Testing
   }
 
   @Test(.guarantee(.duplicatesAreRemovedPerSubscriber))
-  func `publishes equal values unless it removes duplicates`() async {
+  func `a current value publishes equal values unless it removes duplicates`() async {
     for removesDuplicates in [false, true] {
       let value = CurrentValue(1, removesDuplicates: removesDuplicates)
       let subscription = value.subscription(bufferingPolicy: .unbounded)
@@ -116,7 +120,9 @@ import Testing
   }
 
   @Test(.guarantee(.duplicatesAreRemovedPerSubscriber))
-  func `compares with what the subscriber got last, not with what it has missed`() async {
+  func `a current value compares with what the subscriber got last, not with what it has missed`()
+    async
+  {
     let value = CurrentValue("a", removesDuplicates: true)
     let slow = value.subscription(bufferingPolicy: .bufferingNewest(1))
     var iterator = slow.makeAsyncIterator()
@@ -129,7 +135,7 @@ import Testing
 
   @MainActor
   @Test(.guarantee(.duplicatesAreRemovedPerSubscriber))
-  func `compares with what the handler got last, too`() async {
+  func `a current value compares with what the handler got last, too`() async {
     let value = CurrentValue("a", removesDuplicates: true)
     let log = Log<String>()
     let token = value.observe(bufferingPolicy: .bufferingNewest(1)) { [log] in log.append($0) }
@@ -147,7 +153,7 @@ import Testing
     withExtendedLifetime((token, last)) {}
   }
 
-  @Test func `counts its subscribers, and can wait for one`() async throws {
+  @Test func `a current value counts its subscribers, and can wait for one`() async throws {
     let value = CurrentValue(0)
     var counts = value.subscriberCounts().makeAsyncIterator()
     #expect(await counts.next() == 0)
@@ -159,7 +165,7 @@ import Testing
     await #expect(throws: BroadcastError.finished) { try await value.waitForSubscriber() }
   }
 
-  @Test func `of Void notifies its subscribers`() async {
+  @Test func `a current value of Void notifies its subscribers`() async {
     let ticks = Messenger<Void>()
     let (me, other) = (Author(), Author())
     let all = ticks.subscription()

@@ -46,7 +46,9 @@ import Testing
   }
 
   @Test(.guarantee(.managersPublishWhatTheyFetch))
-  func `publishes what it fetches, and fetches nothing for a subscriber`() async throws {
+  func `a data manager publishes what it fetches, and fetches nothing for a subscriber`()
+    async throws
+  {
     let states = manager.subscribe(bufferingPolicy: .unbounded)
     #expect(manager.fetcher.count == 0)
     #expect(try await manager.refresh() == 1)
@@ -59,14 +61,16 @@ import Testing
     #expect(await states.first(7).map(words) == expected)
   }
 
-  @Test func `delivers the newest state to a slow subscriber by default`() async throws {
+  @Test func `a data manager delivers the newest state to a slow subscriber by default`()
+    async throws
+  {
     let states = manager.subscribe()
     try await manager.refresh()
     #expect(await states.first(1).map(words) == ["loaded(1)"])
   }
 
   @Test(.guarantee(.managersPublishWhatTheyFetch))
-  func `refreshes if needed what is unknown, has failed or is stale, and nothing else`()
+  func `a data manager refreshes if needed what is unknown, failed or stale, and nothing else`()
     async throws
   {
     #expect(try await manager.refreshIfNeeded() == 1)
@@ -81,7 +85,9 @@ import Testing
   }
 
   @Test(.guarantee(.managersPublishWhatTheyFetch))
-  func `that is logged out has dropped the data, and does not get it back`() async throws {
+  func `a data manager that is logged out has dropped the data, and does not get it back`()
+    async throws
+  {
     let gate = Gate()
     let manager = NumberManager(
       publisher: DataPublisher(),
@@ -102,7 +108,7 @@ import Testing
     #expect(await states.first(3).map(words) == ["unknown", "loading(-)", "loaded(3)"])
   }
 
-  @MainActor @Test func `joins refreshes at the same time`() async throws {
+  @MainActor @Test func `a data manager joins refreshes at the same time`() async throws {
     let gate = Gate()
     let manager = NumberManager(
       publisher: DataPublisher(),
@@ -118,7 +124,7 @@ import Testing
     #expect(manager.fetcher.count == 1)
   }
 
-  @Test func `may be an actor, or belong to the main actor`() async throws {
+  @Test func `a data manager may be an actor, or belong to the main actor`() async throws {
     let actor = CountingManager()
     #expect(try await actor.refresh() == 1)
     #expect(try await actor.refreshIfNeeded() == 1)
@@ -129,7 +135,7 @@ import Testing
     #expect(words(main.publisher.state) == "loaded(2)")
   }
 
-  @Test func `can be stored as any manager of its data`() async throws {
+  @Test func `a data manager can be stored as any manager of its data`() async throws {
     let stored: any DataManager<Int> = manager
     let states = stored.subscribe()
     #expect(try await stored.refresh() == 1)

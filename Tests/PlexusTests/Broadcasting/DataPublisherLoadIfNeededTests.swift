@@ -5,7 +5,8 @@ import Testing
 
 @Suite(.fewAtOnce) struct `Loading a data publisher if needed` {
   @Test(.guarantee(.loadIfNeededLoadsOnlyIfNeeded))
-  func `loads what is unknown, has failed or is stale, and nothing else`() async throws {
+  func `loadIfNeeded loads what is unknown, has failed or is stale, and nothing else`() async throws
+  {
     let clock = ManualClock()
     let publisher = DataPublisher<Int>(staleAfter: .seconds(10), clock: clock)
     let fetcher = ScriptedFetcher<Int>([
@@ -35,7 +36,7 @@ import Testing
   }
 
   @Test(.guarantee(.loadIfNeededLoadsOnlyIfNeeded))
-  func `publishes nothing if there is nothing to load`() async throws {
+  func `loadIfNeeded publishes nothing if there is nothing to load`() async throws {
     let publisher = DataPublisher<Int>()
     publisher.update(1)
     let states = publisher.subscription(bufferingPolicy: .unbounded)
@@ -44,7 +45,7 @@ import Testing
     #expect(await states.first(2).map(words) == ["loaded(1)", "loaded(3)"])
   }
 
-  @Test func `joins the load in flight`() async throws {
+  @Test func `loadIfNeeded joins the load in flight`() async throws {
     let publisher = DataPublisher<Int>()
     let gate = Gate()
     let first = Task {
@@ -60,7 +61,7 @@ import Testing
     #expect(try await second.value == 1)
   }
 
-  @Test func `keeps the age of a value whose reload was abandoned`() async throws {
+  @Test func `a data publisher keeps the age of a value whose reload was abandoned`() async throws {
     let clock = ManualClock()
     let publisher = DataPublisher<Int>(staleAfter: .seconds(10), clock: clock)
     let gate = Gate()
@@ -81,7 +82,7 @@ import Testing
     #expect(publisher.isStale)
   }
 
-  @Test func `fails if an operation loads its own value`() async {
+  @Test func `a load fails if its operation loads the value of the same data publisher`() async {
     let publisher = DataPublisher<Int>()
     await #expect(throws: LoadError.recursiveLoad) {
       try await publisher.load { try await publisher.load { 1 } }
@@ -97,20 +98,20 @@ import Testing
     #expect("\(LoadError.recursiveLoad)".contains("load()"))
   }
 
-  @Test func `says so if two publishers load each other`() async {
+  @Test func `a load fails with an error that says so if two publishers load each other`() async {
     let (first, second) = (DataPublisher<Int>(), DataPublisher<Int>())
     await #expect(throws: LoadError.recursiveLoad) {
       try await first.load { try await second.load { try await first.load { 1 } } }
     }
   }
 
-  @Test func `may load another publisher in an operation`() async throws {
+  @Test func `a load may load another publisher in its operation`() async throws {
     let (first, second) = (DataPublisher<Int>(), DataPublisher<Int>())
     #expect(try await first.load { try await second.load { 1 } + 1 } == 2)
     #expect(words(second.state) == "loaded(1)")
   }
 
-  @Test func `of a task that an ended load has left behind is not recursive`() async throws {
+  @Test func `a load in a task that an ended load has left behind is not recursive`() async throws {
     let publisher = DataPublisher<Int>()
     for _ in 0..<50 {
       let release = Gate()
@@ -144,7 +145,9 @@ import Testing
     }
   }
 
-  @Test func `releases the operation, the outcome and the publisher afterwards`() async throws {
+  @Test func `a load releases the operation, the outcome and the publisher afterwards`()
+    async throws
+  {
     let census = Census()
     weak var weakPublisher: DataPublisher<Parcel>?
     do {

@@ -22,7 +22,8 @@ import Testing
     for await state in states where state.isLoading { break }
   }
 
-  @Test(.guarantee(.loadPublishesBeforeItReturns)) func `publishes loading, then loaded`()
+  @Test(.guarantee(.loadPublishesBeforeItReturns))
+  func `loading a data publisher publishes loading, then loaded`()
     async throws
   {
     let publisher = DataPublisher<Int>()
@@ -34,7 +35,7 @@ import Testing
   }
 
   @Test(.guarantee(.loadPublishesBeforeItReturns))
-  func `publishes loading, then failed, and throws the error`() async {
+  func `loading a data publisher publishes loading, then failed, and throws the error`() async {
     let publisher = DataPublisher<Int>()
     publisher.update(1)
     let states = publisher.subscription(bufferingPolicy: .unbounded)
@@ -46,7 +47,7 @@ import Testing
   }
 
   @Test(.guarantee(.loadPublishesBeforeItReturns))
-  func `has published the outcome when it returns`() async throws {
+  func `loading a data publisher has published the outcome when it returns`() async throws {
     let publisher = DataPublisher<Int>()
     for value in 0..<100 {
       try await publisher.load { value }
@@ -54,7 +55,9 @@ import Testing
     }
   }
 
-  @Test(.guarantee(.secondLoadJoins)) func `joins the load in flight`() async throws {
+  @Test(.guarantee(.secondLoadJoins)) func `loading a data publisher joins the load in flight`()
+    async throws
+  {
     let publisher = DataPublisher<Int>()
     let states = publisher.subscription(bufferingPolicy: .unbounded)
     let runs = Log<Void>()
@@ -87,7 +90,7 @@ import Testing
   }
 
   @Test(.guarantee(.operationsRunOffTheActor))
-  func `runs its operation off the caller's actor and apart from the caller's task`()
+  func `a load runs its operation off the caller's actor and apart from the caller's task`()
     async throws
   {
     enum Local {
@@ -101,7 +104,7 @@ import Testing
   }
 
   @Test(.guarantee(.lateLoadsAreReturnedOnly))
-  func `that ends after a reset is not published, though its callers get it`() async throws {
+  func `a load that ends after a reset is not published, though its callers get it`() async throws {
     let publisher = DataPublisher<Int>()
     let states = publisher.subscription(bufferingPolicy: .unbounded)
     let late = load(publisher, 1)
@@ -116,7 +119,7 @@ import Testing
   }
 
   @Test(.guarantee(.lateLoadsAreReturnedOnly))
-  func `that ends after a newer update or failure is not published`() async throws {
+  func `a load that ends after a newer update or failure is not published`() async throws {
     let publisher = DataPublisher<Int>()
     let afterUpdate = load(publisher, 1)
     await gate.arrivals(1)
@@ -130,7 +133,8 @@ import Testing
     #expect(words(publisher.state) == "failed(first, 2)")
   }
 
-  @Test(.guarantee(.lateLoadsAreReturnedOnly)) func `that fails late is not published either`()
+  @Test(.guarantee(.lateLoadsAreReturnedOnly))
+  func `a load that fails after a newer state is not published`()
     async
   {
     let publisher = DataPublisher<Int>()
@@ -147,7 +151,8 @@ import Testing
     #expect(words(publisher.state) == "loaded(2)")
   }
 
-  @Test(.guarantee(.lateLoadsAreReturnedOnly)) func `starts again after a reset`() async throws {
+  @Test(.guarantee(.lateLoadsAreReturnedOnly))
+  func `loading a data publisher starts again after a reset`() async throws {
     let publisher = DataPublisher<Int>()
     let old = load(publisher, 1)
     await gate.arrivals(1)
@@ -159,7 +164,10 @@ import Testing
     #expect(words(publisher.state) == "loaded(2)")
   }
 
-  @Test func `continues while another caller reports that loading has begun`() async throws {
+  @Test
+  func `loading a data publisher continues while another caller reports that loading has begun`()
+    async throws
+  {
     let publisher = DataPublisher<Int>()
     let loading = load(publisher, 1)
     await gate.arrivals(1)
@@ -170,7 +178,7 @@ import Testing
   }
 
   @Test(.guarantee(.lastCancelledCallerCancelsTheLoad))
-  func `is left at once by a caller that is cancelled`() async throws {
+  func `a load is left at once by a caller that is cancelled`() async throws {
     let publisher = DataPublisher<Int>()
     let first = load(publisher, 1)
     await gate.arrivals(1)
@@ -187,7 +195,9 @@ import Testing
     .guarantee(.lastCancelledCallerCancelsTheLoad),
     arguments: ["unknown", "loaded(1)", "failed(first, 1)", "loading(1)"]
   )
-  func `is cancelled with its last caller, and leaves the state as it was`(before: String) async {
+  func `a load is cancelled with its last caller, and leaves the data publisher as it was`(
+    before: String
+  ) async {
     let publisher = DataPublisher<Int>()
     if before != "unknown" { publisher.update(1) }
     if before.hasPrefix("failed") { publisher.fail(LoadingFailure.first) }
@@ -218,7 +228,7 @@ import Testing
   }
 
   @Test(.guarantee(.cancelledTasksLoadNothing))
-  func `does nothing for a caller that is cancelled already`() async {
+  func `loading a data publisher does nothing for a caller that is cancelled already`() async {
     let publisher = DataPublisher<Int>()
     let states = publisher.subscription(bufferingPolicy: .unbounded)
     let task = Task {
@@ -230,7 +240,7 @@ import Testing
     #expect(await states.first(2).map(words) == ["unknown", "loaded(2)"])
   }
 
-  @Test func `can begin again after it was abandoned, however the old one ends`()
+  @Test func `a load can begin again after it was abandoned, however the old one ends`()
     async throws
   {
     let publisher = DataPublisher<Int>()
@@ -252,7 +262,7 @@ import Testing
     #expect(words(publisher.state) == "loaded(3)")
   }
 
-  @Test func `is raised to the priority of a caller that joins`() async throws {
+  @Test func `a load is raised to the priority of a caller that joins`() async throws {
     let publisher = DataPublisher<Bool>()
     let gate = Gate()
     let operation: @concurrent @Sendable () async throws -> Bool = {

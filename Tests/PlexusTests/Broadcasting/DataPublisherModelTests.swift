@@ -119,7 +119,7 @@ import Testing
   }
 
   @Test(.guarantee(.publishersHoldInEveryOrder))
-  func `every sequence of six events keeps every promise`() throws {
+  func `every sequence of six events keeps every promise of a data publisher`() throws {
     var count = 0
     try walk(World(), depth: 6, &count)
     #expect(count > 50_000)

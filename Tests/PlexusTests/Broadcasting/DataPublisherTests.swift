@@ -20,7 +20,8 @@ enum LoadingFailure: Error, Equatable {
 
 @Suite(.fewAtOnce) struct `A data publisher` {
   @Test(.guarantee(.newSubscribersReceiveTheState))
-  func `gives a new subscriber the current state at once, unknown included`() async {
+  func `a data publisher gives a new subscriber the current state at once, unknown included`() async
+  {
     let publisher = DataPublisher<Int>()
     let steps: [(String, (DataPublisher<Int>) -> Void)] = [
       ("unknown", { _ in }),
@@ -48,7 +49,8 @@ enum LoadingFailure: Error, Equatable {
     }
   }
 
-  @Test(.guarantee(.equalValuesArePublished)) func `publishes every change, equal or not`() async {
+  @Test(.guarantee(.equalValuesArePublished))
+  func `a data publisher publishes every change, equal or not`() async {
     var publisher: DataPublisher<Int>? = DataPublisher()
     let states = publisher?.subscription(bufferingPolicy: .unbounded)
     // Unread states are skipped after a reset.
@@ -72,7 +74,8 @@ enum LoadingFailure: Error, Equatable {
     #expect(await states?.all().map(words) == ["unknown"])
   }
 
-  @Test func `lets a slow reader skip ahead to the newest state by default`() async {
+  @Test func `a data publisher lets a slow reader skip ahead to the newest state by default`() async
+  {
     let publisher = DataPublisher<Int>()
     let stream = publisher.subscribe()
     let subscription = publisher.subscription()
@@ -84,7 +87,8 @@ enum LoadingFailure: Error, Equatable {
     #expect(subscription.droppedCount == 10)
   }
 
-  @Test func `counts what was overwritten before and after a reset, before and after it is read`()
+  @Test
+  func `a data publisher counts what is overwritten before and after a reset, read or not yet`()
     async
   {
     let publisher = DataPublisher<Int>()
@@ -100,7 +104,7 @@ enum LoadingFailure: Error, Equatable {
   }
 
   @Test(.guarantee(.droppedCountIncludesReplays))
-  func `counts a replay that was overwritten before it was read`() async {
+  func `a data publisher counts a replay that was overwritten before it was read`() async {
     let publisher = DataPublisher<Int>()
     let subscription = publisher.subscription()
     #expect(subscription.droppedCount == 0)
@@ -124,7 +128,7 @@ enum LoadingFailure: Error, Equatable {
     .guarantee(.droppedCountIncludesReplays),
     arguments: [Policy.newest(1), .newest(3), .oldest(1)]
   )
-  func `counts as dropped what an ended subscription had lost, no more and no less`(
+  func `a data publisher counts as dropped exactly what an ended subscription had lost`(
     policy: Policy
   ) async {
     let publisher = DataPublisher<Int>()
@@ -143,7 +147,7 @@ enum LoadingFailure: Error, Equatable {
   }
 
   @Test(.guarantee(.newestValueSurvivesLoading))
-  func `keeps the previous value through loading, failing and reloading`() {
+  func `a data publisher keeps the previous value through loading, failing and reloading`() {
     let publisher = DataPublisher<Int>()
     publisher.update(1)
     publisher.startLoading()
@@ -166,7 +170,7 @@ enum LoadingFailure: Error, Equatable {
   }
 
   @Test(.guarantee(.newestValueSurvivesLoading))
-  func `has dropped the value when a reset is published`() async {
+  func `a data publisher has dropped the value when a reset is published`() async {
     let publisher = DataPublisher<Int>()
     publisher.update(1)
     let seen = Log<String>()
@@ -188,7 +192,8 @@ enum LoadingFailure: Error, Equatable {
   }
 
   @Test(.guarantee(.newestValueSurvivesLoading))
-  func `releases the value with the reset, once no subscriber can read it`() async {
+  func `a data publisher releases the value with the reset, once no subscriber can read it`() async
+  {
     let publisher = DataPublisher<Parcel>()
     let census = Census()
     let subscription = publisher.subscription()
@@ -202,7 +207,7 @@ enum LoadingFailure: Error, Equatable {
   }
 
   @Test(.guarantee(.timeComesFromTheInjectedClock))
-  func `calls a loaded value stale from exactly the age given on`() {
+  func `a data publisher calls a loaded value stale from exactly the age given on`() {
     let clock = ManualClock()
     let publisher = DataPublisher<Int>(staleAfter: .seconds(60), clock: clock)
     #expect(!publisher.isStale)
@@ -218,7 +223,8 @@ enum LoadingFailure: Error, Equatable {
     #expect(!publisher.isStale)
   }
 
-  @Test(.guarantee(.onlyLoadedValuesBecomeStale)) func `is stale in the loaded state only`() {
+  @Test(.guarantee(.onlyLoadedValuesBecomeStale))
+  func `a data publisher is stale in the loaded state only`() {
     let clock = ManualClock()
     let publisher = DataPublisher<Int>(staleAfter: .zero, clock: clock)
     #expect(!publisher.isStale)
@@ -235,7 +241,7 @@ enum LoadingFailure: Error, Equatable {
   }
 
   @Test(.guarantee(.onlyLoadedValuesBecomeStale))
-  func `never calls anything stale if no age was given`() {
+  func `a data publisher never calls anything stale if no age was given`() {
     let clock = ManualClock()
     let publisher = DataPublisher<Int>(clock: clock)
     publisher.update(1)
@@ -243,7 +249,7 @@ enum LoadingFailure: Error, Equatable {
     #expect(!publisher.isStale)
   }
 
-  @Test func `ends its streams with its last reference`() async {
+  @Test func `a data publisher ends its streams with its last reference`() async {
     var publisher: DataPublisher<Int>? = DataPublisher()
     weak let weakPublisher = publisher
     let stream = publisher?.subscribe(bufferingPolicy: .unbounded)
@@ -259,7 +265,7 @@ enum LoadingFailure: Error, Equatable {
     withExtendedLifetime(token) {}
   }
 
-  @Test func `shows subscribers of any policy the states of one order`() async {
+  @Test func `a data publisher shows subscribers of any policy the states of one order`() async {
     let publisher = DataPublisher<Int>()
     let all = publisher.subscription(bufferingPolicy: .unbounded)
     let log = Log<Int>()

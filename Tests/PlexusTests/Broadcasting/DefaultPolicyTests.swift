@@ -38,7 +38,8 @@ import Testing
 
   // MARK: - Nothing is lost
 
-  @Test(.guarantee(.messagesAreUnboundedByDefault)) func `subscribers of a messenger lose nothing`()
+  @Test(.guarantee(.messagesAreUnboundedByDefault))
+  func `without a buffering policy, subscribers of a messenger lose nothing`()
     async
   {
     let messenger = Messenger<Int>()
@@ -50,7 +51,7 @@ import Testing
   }
 
   @Test(.guarantee(.messagesAreUnboundedByDefault))
-  func `subscribers of an event bus lose nothing`() async {
+  func `without a buffering policy, subscribers of an event bus lose nothing`() async {
     var bus: EventBus? = EventBus()
     let stream = bus?.subscribe(to: Ping.self)
     let subscription = bus?.subscription(to: Ping.self)
@@ -61,7 +62,7 @@ import Testing
   }
 
   @Test(.guarantee(.messagesAreUnboundedByDefault))
-  func `subscribers of debouncers and throttlers lose nothing`() async {
+  func `without a buffering policy, subscribers of debouncers and throttlers lose nothing`() async {
     var debouncer: Debouncer? = Debouncer(delay: .zero, clock: ManualClock())
     var variable: DebouncerVar<Int>? = DebouncerVar(0, delay: .zero, clock: ManualClock())
     var throttler: Throttler? = Throttler(interval: .zero, clock: ManualClock())
@@ -80,7 +81,7 @@ import Testing
   }
 
   @Test(.guarantee(.messagesAreUnboundedByDefault))
-  func `subscribers of what is derived from messages lose nothing, those of states skip`()
+  func `without a policy, subscribers of views of messages lose nothing, those of states skip`()
     async
   {
     let (messenger, value) = (Messenger<Int>(), CurrentValue(0))
@@ -102,7 +103,8 @@ import Testing
     #expect(await all(newest, []) == Array(repeating: [100], count: 4))
   }
 
-  @Test(.guarantee(.messagesAreUnboundedByDefault)) func `subscribers to changes lose nothing`()
+  @Test(.guarantee(.messagesAreUnboundedByDefault))
+  func `without a buffering policy, subscribers to changes lose nothing`()
     async
   {
     var store: Store<Int, Int>? = Store(0) { $0 = $1 }
@@ -127,7 +129,7 @@ import Testing
   }
 
   @Test(.guarantee(.messagesAreUnboundedByDefault))
-  func `subscribers of a shared sequence lose nothing`() async throws {
+  func `without a buffering policy, subscribers of a shared sequence lose nothing`() async throws {
     let (source, failing) = (Messenger<Int>(), AsyncThrowingStream<Int, any Error>.makeStream())
     let shared = source.subscription().broadcast()
     let sharedToo = failing.stream.broadcast()
@@ -145,7 +147,7 @@ import Testing
   }
 
   @Test(.guarantee(.messagesAreUnboundedByDefault))
-  func `readers of counts of subscribers and of a cache's events lose nothing`() async {
+  func `without a policy, readers of subscriber counts and of cache events lose nothing`() async {
     var publisher: DataPublisher<Int>? = DataPublisher()
     let counts = publisher?.subscriberCounts()
     for _ in 0..<3 { _ = publisher?.subscription() }
@@ -166,7 +168,7 @@ import Testing
   // MARK: - The newest state is enough
 
   @Test(.guarantee(.statesSkipToTheNewestByDefault))
-  func `subscribers of a data publisher receive only the newest state`() async {
+  func `without a policy, subscribers of a data publisher receive only the newest state`() async {
     struct Manager: DataManager {
       let publisher = DataPublisher<Int>()
       func fetch() async throws -> Int { 0 }
@@ -182,7 +184,9 @@ import Testing
   }
 
   @Test(.guarantee(.statesSkipToTheNewestByDefault))
-  func `subscribers of a paged publisher receive only the newest state`() async throws {
+  func `without a policy, subscribers of a paged publisher receive only the newest state`()
+    async throws
+  {
     var publisher: PagedPublisher<String, Int>? = Catalog().publisher()
     let stream = publisher?.subscribe()
     let subscription = publisher?.subscription()
@@ -192,7 +196,9 @@ import Testing
   }
 
   @Test(.guarantee(.statesSkipToTheNewestByDefault))
-  func `subscribers of a multiplexer and of a key receive only the newest state`() async {
+  func `without a policy, subscribers of a multiplexer and of a key get only the newest state`()
+    async
+  {
     var cache: Multiplexer<Int>? = Multiplexer { 0 }
     var map: MultiplexerMap<Int, Int>? = MultiplexerMap { _ in 0 }
     let (stream, subscription) = (cache?.subscribe(), cache?.subscription())
@@ -207,7 +213,7 @@ import Testing
   }
 
   @Test(.guarantee(.statesSkipToTheNewestByDefault))
-  func `subscribers of stores receive only the newest state`() async {
+  func `without a buffering policy, subscribers of stores receive only the newest state`() async {
     var store: Store<Int, Int>? = Store(0) { $0 = $1 }
     var page = store?.page({ _ in 0 }, reducer: { (state: inout Int, new: Int) in state = new })
     let (stream, subscription) = (store?.subscribe(), store?.subscription())
@@ -224,7 +230,7 @@ import Testing
   // MARK: - Handlers
 
   @MainActor @Test(.guarantee(.handlersSeeEverythingByDefault))
-  func `handlers are called for everything, of states, too`() async {
+  func `without a policy, handlers are called for everything, of states, too`() async {
     let (messenger, publisher) = (Messenger<Int>(), DataPublisher<Int>())
     let logs = (0..<8).map { _ in Log<Int>() }
     let owner = Parcel(0)

@@ -5,7 +5,9 @@ import Testing
 
 @Suite(.fewAtOnce) struct `Following a sequence` {
   @Test(.guarantee(.publishersFollowSequences))
-  func `publishes every element as it arrives, and stays usable after the end`() async {
+  func `a publisher publishes each element it follows on arrival, and stays usable after the end`()
+    async
+  {
     let publisher = DataPublisher<Int>()
     let states = publisher.subscription(bufferingPolicy: .unbounded)
     let (numbers, source) = AsyncStream.makeStream(of: Int.self)
@@ -18,7 +20,8 @@ import Testing
     #expect(await states.first(1).map(words) == ["loaded(3)"])
   }
 
-  @Test(.guarantee(.publishersFollowSequences)) func `publishes a failure, which keeps the value`()
+  @Test(.guarantee(.publishersFollowSequences))
+  func `following a sequence publishes a failure, which keeps the value`()
     async
   {
     let publisher = DataPublisher<Int>()
@@ -32,7 +35,9 @@ import Testing
     #expect(await states.first(3).map(words) == ["unknown", "loaded(1)", "failed(first, 1)"])
   }
 
-  @Test func `publishes an error of cancellation that is the sequence's own`() async {
+  @Test func `following a sequence publishes an error of cancellation that is the sequence's own`()
+    async
+  {
     let publisher = DataPublisher<Int>()
     publisher.follow(
       AsyncThrowingStream<Int, any Error> { $0.finish(throwing: CancellationError()) }
@@ -41,7 +46,7 @@ import Testing
     #expect(publisher.state.error is CancellationError)
   }
 
-  @Test func `overrules a load, as an update does`() async throws {
+  @Test func `following a sequence overrules a load, as an update does`() async throws {
     let publisher = DataPublisher<Int>()
     let gate = Gate()
     let load = Task {
@@ -60,7 +65,9 @@ import Testing
     #expect(words(publisher.state) == "loaded(7)")
   }
 
-  @Test func `sends every element to observers of a messenger, which does not end with it`() async {
+  @Test func `a messenger sends every element that it follows, and does not end with the sequence`()
+    async
+  {
     let messenger = Messenger<Int>()
     let messages = messenger.subscription()
     let (numbers, source) = AsyncStream.makeStream(of: Int.self)
@@ -80,7 +87,9 @@ import Testing
     #expect(await messages.first(1) == [3])
   }
 
-  @Test func `carries one broadcaster into another, from when it was subscribed to`() async {
+  @Test func `following carries one broadcaster into another, from when it was subscribed to`()
+    async
+  {
     let (near, far) = (Messenger<Int>(), Messenger<Int>())
     let messages = far.subscription()
     far.follow(near.subscription())
@@ -89,7 +98,7 @@ import Testing
     #expect(near.subscriberCount == 1)
   }
 
-  @Test func `derives one publisher from another`() async {
+  @Test func `following a sequence derives one publisher from another`() async {
     let (source, derived) = (DataPublisher<Int>(), DataPublisher<String>())
     derived.follow(source.subscribe().compactMap { $0.value.map { "\($0)" } })
     source.update(5)
@@ -100,7 +109,7 @@ import Testing
   }
 
   @Test(.guarantee(.publishersFollowSequences))
-  func `ends with its publisher, which it does not keep`() async {
+  func `following a sequence ends with its publisher, which it does not keep`() async {
     let census = Census()
     let source = Messenger<Parcel>()
     var publisher: DataPublisher<Parcel>? = DataPublisher()
@@ -117,7 +126,7 @@ import Testing
   }
 
   @Test(.guarantee(.publishersFollowSequences), arguments: [false, true])
-  func `ends with its messenger, finished or released, although an element is on its way`(
+  func `following ends with its messenger, finished or released, with an element on its way`(
     isFinished: Bool
   ) async {
     let source = Messenger<Parcel>()
@@ -137,7 +146,8 @@ import Testing
     #expect(source.subscriberCount == 0)
   }
 
-  @Test func `cancels the task in which the sequence waits`() async {
+  @Test func `the end of following a sequence cancels the task in which the sequence waits`() async
+  {
     let gate = Gate()
     let ended = Log<Bool>()
     var publisher: DataPublisher<Int>? = DataPublisher()
@@ -152,7 +162,7 @@ import Testing
     #expect(await ended.first(1) == [true])
   }
 
-  @Test func `has no effect for a sequence that does not care to be cancelled`() async {
+  @Test func `the end of following has no effect on a sequence that ignores cancellation`() async {
     struct Deaf: AsyncSequence, AsyncIteratorProtocol, Sendable {
       let gate: Gate
       let ended: Log<Void>
@@ -176,7 +186,7 @@ import Testing
     await ended.first(1)
   }
 
-  @Test func `releases its sequence and what it holds without a lock`() async {
+  @Test func `following a sequence releases its sequence and what it holds without a lock`() async {
     let census = Census()
     let messenger = Messenger<Parcel>()
     for isStopped in [false, true] {

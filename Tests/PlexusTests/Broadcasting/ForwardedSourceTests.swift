@@ -6,7 +6,9 @@ import Testing
 @Suite(.fewAtOnce) struct `A broadcaster that forwards another one` {
   @MainActor
   @Test(.guarantee(.handlersOfOneActorKeepSubscriptionOrder))
-  func `rule 0.2: has its handlers called in subscription order, message by message`() async {
+  func `a forwarding broadcaster calls its handlers in subscription order, message by message`()
+    async
+  {
     let (messenger, log) = (Messenger<Int>(), Log<String>())
     let forwarder = Forwarder(source: messenger)
     let tokens = [
@@ -26,7 +28,8 @@ import Testing
     withExtendedLifetime(owner) {}
   }
 
-  @Test func `gives its handlers what was sent while it subscribed`() async {
+  @Test func `a forwarding broadcaster gives its handlers what was sent while it subscribed`() async
+  {
     let policies: [(BufferingPolicy<Int>, [Int])] = [
       (.unbounded, Array(0..<50)), (.bufferingNewest(2), [48, 49]),
       (.bufferingNewest(100), Array(0..<50)), (.bufferingOldest(3), [0, 1, 2]),
@@ -56,7 +59,7 @@ import Testing
     (BufferingPolicy<Int>.unbounded, [0, 1, 2, 3, 4]), (.bufferingNewest(2), [3, 4]),
     (.bufferingNewest(100), [0, 1, 2, 3, 4]), (.bufferingOldest(3), [0, 1, 2]),
   ])
-  func `gives its handlers once what was sent while it subscribed, beside others of their actor`(
+  func `handlers that share an actor get once what was sent while their forwarder subscribed`(
     policy: BufferingPolicy<Int>,
     expected: [Int]
   ) async {
@@ -76,7 +79,7 @@ import Testing
     withExtendedLifetime(tokens) {}
   }
 
-  @Test func `replays to its handlers what the other one replays`() async {
+  @Test func `a forwarding broadcaster replays to its handlers what its source replays`() async {
     let (publisher, log) = (DataPublisher<Int>(), Log<Int?>())
     publisher.update(7)
     let forwarder = Forwarder(source: publisher) { publisher.update(8) }
@@ -87,7 +90,9 @@ import Testing
     withExtendedLifetime(token) {}
   }
 
-  @Test func `has handlers that do not receive messages of the ignored author`() async {
+  @Test func `a handler of a forwarding broadcaster receives no messages of the ignored author`()
+    async
+  {
     let (messenger, author, log) = (Messenger<Int>(), Author(), Log<Int>())
     let token = Deaf(messenger: messenger, author: author).observe { (number: Int) in
       log.append(number)
@@ -105,7 +110,7 @@ import Testing
     arguments: [Policy.unbounded, .newest(2), .newest(100), .oldest(2)],
     [0, 2]
   )
-  func `frees its handlers although it has finished while they were registered`(
+  func `a forwarding broadcaster frees handlers if it finishes while they are being registered`(
     policy: Policy,
     count: Int
   ) async {
@@ -131,7 +136,7 @@ import Testing
     #expect(bag.count == 0)
   }
 
-  @Test func `counts a handler once`() async {
+  @Test func `a forwarding broadcaster counts a handler once`() async {
     let messenger = Messenger<Int>()
     var counts = messenger.subscriberCounts().makeAsyncIterator()
     #expect(await counts.next() == 0)
@@ -174,7 +179,7 @@ struct `A broadcaster that forwards subscriptions to changes or live ones` {
 
   @MainActor
   @Test(.guarantee(.forwardedSourcesFollowAllRules), arguments: [true, false])
-  func `has its handlers of one part called in subscription order, change by change`(
+  func `a forwarder of changes calls the handlers of one part in order, change by change`(
     isPath: Bool
   ) async {
     let (store, log) = (store(), Log<String>())
@@ -190,7 +195,9 @@ struct `A broadcaster that forwards subscriptions to changes or live ones` {
 
   @MainActor
   @Test(.guarantee(.forwardedSourcesFollowAllRules))
-  func `has its handlers of several parts called action by action, part by part`() async {
+  func `a forwarder of changes calls handlers of several parts action by action, part by part`()
+    async
+  {
     let (store, log) = (store(), Log<String>())
     let (text, count) = (Parts(store: store, path: \.text), Parts(store: store, path: \.count))
     let tokens = [
@@ -212,7 +219,9 @@ struct `A broadcaster that forwards subscriptions to changes or live ones` {
     .guarantee(.forwardedSourcesFollowAllRules),
     arguments: [Policy.newest(1), .newest(3), .oldest(2)]
   )
-  func `applies the policy of each handler, and keeps no more elements`(policy: Policy) async {
+  func `a forwarder of changes applies each handler's policy, and keeps no more elements`(
+    policy: Policy
+  ) async {
     let census = Census()
     let store = Store<ChangesSubject.Content, Parcel>(ChangesSubject.Content()) { $0.parcel = $1 }
     let changes = ChangesForwarder(store: store)
@@ -248,7 +257,9 @@ struct `A broadcaster that forwards subscriptions to changes or live ones` {
 
   @MainActor
   @Test(.guarantee(.forwardedSourcesFollowAllRules))
-  func `shares the order of handlers with those of the live value`() async {
+  func `handlers of a forwarded live subscription share the order of those of the live value`()
+    async
+  {
     let (cache, log) = (Multiplexer<Int> { throw CancellationError() }, Log<String>())
     cache.store(0)
     let live = LiveForwarder(cache: cache)
@@ -280,7 +291,7 @@ struct `A broadcaster that forwards subscriptions to changes or live ones` {
   }
 
   @Test(.guarantee(.forwardedSourcesFollowAllRules))
-  func `keeps the live registration as long as a handler, and no longer`() async {
+  func `a forwarder keeps the live registration as long as a handler, and no longer`() async {
     let (signals, fetches, log) = (Messenger<Void>(), Log<Void>(), Log<Int>())
     let cache = Multiplexer<Int> {
       fetches.append(())

@@ -5,7 +5,8 @@ import Testing
 /// The number of jobs that the actor of a handler receives.
 @Suite(.fewAtOnce) struct `What waits for a handler` {
   @Test(.guarantee(.sendingStartsNoTask))
-  func `rule 0.10: is one job for its actor, however many messages there are`() async {
+  func `what waits for a handler is one job for its actor, however many messages there are`() async
+  {
     let host = SteppedHost()
     let messenger = Messenger<Int>()
     let (first, second) = (Log<Int>(), Log<Int>())
@@ -27,7 +28,9 @@ import Testing
   }
 
   @Test(.guarantee(.handlersYieldTheirActor), arguments: [true, false])
-  func `lets others have the actor after about a millisecond of calls`(isAsync: Bool) async {
+  func `what waits for a handler lets others have the actor after about a millisecond of calls`(
+    isAsync: Bool
+  ) async {
     let (messenger, host, log) = (Messenger<Int>(), SteppedHost(), Log<Int>())
     let body: @Sendable (Int) -> Void = { number in
       log.append(number)
@@ -44,7 +47,7 @@ import Testing
   }
 
   @MainActor @Test(.guarantee(.handlersYieldTheirActor))
-  func `keeps the order of handlers and messages when it yields`() async {
+  func `what waits for a handler keeps the order of handlers and messages when it yields`() async {
     let (bus, log) = (EventBus(), Log<String>())
     let tokens = "abc".map { name in
       bus.observe(Ping.self) { @MainActor ping in

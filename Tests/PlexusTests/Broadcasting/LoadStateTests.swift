@@ -7,7 +7,8 @@ import Testing
     var code = 0
   }
 
-  @Test(.guarantee(.statesCanBeMapped)) func `has the newest known value, fresh or previous`() {
+  @Test(.guarantee(.statesCanBeMapped))
+  func `a load state has the newest known value, fresh or previous`() {
     #expect(LoadState<Int>.unknown.value == nil)
     #expect(LoadState<Int>.loading(previous: nil).value == nil)
     #expect(LoadState<Int>.loading(previous: 1).value == 1)
@@ -16,7 +17,8 @@ import Testing
     #expect(LoadState<Int>.failed(Failure(), previous: 3).value == 3)
   }
 
-  @Test(.guarantee(.statesCanBeMapped)) func `has an error in the failed state only`() {
+  @Test(.guarantee(.statesCanBeMapped)) func `a load state has an error in the failed state only`()
+  {
     #expect(
       LoadState<Int>.failed(Failure(code: 7), previous: 1).error as? Failure == Failure(code: 7)
     )
@@ -25,7 +27,7 @@ import Testing
     }
   }
 
-  @Test(.guarantee(.statesCanBeMapped)) func `is loading in the loading state only`() {
+  @Test(.guarantee(.statesCanBeMapped)) func `a load state is loading in the loading state only`() {
     #expect(LoadState<Int>.loading(previous: nil).isLoading)
     #expect(LoadState<Int>.loading(previous: 1).isLoading)
     #expect(!LoadState<Int>.unknown.isLoading)
@@ -33,7 +35,8 @@ import Testing
     #expect(!LoadState<Int>.failed(Failure(), previous: 1).isLoading)
   }
 
-  @Test(.guarantee(.statesCanBeMapped)) func `keeps its case when its value is mapped`() {
+  @Test(.guarantee(.statesCanBeMapped))
+  func `a load state keeps its case when its value is mapped`() {
     let double: (Int) -> String = { "\($0 * 2)" }
     guard case .unknown = LoadState<Int>.unknown.map(double) else {
       Issue.record("unknown has changed")
@@ -57,7 +60,8 @@ import Testing
     #expect(LoadState<Int>.failed(Failure(), previous: nil).map(double).value == nil)
   }
 
-  @Test func `calls the transformation only if there is a value, and passes its error on`() {
+  @Test
+  func `a load state calls the transformation only if there is a value, and passes its error on`() {
     let failing: (Int) throws(Failure) -> Int = { _ throws(Failure) in throw Failure(code: 2) }
     for state in [
       LoadState<Int>.unknown, .loading(previous: nil), .failed(Failure(), previous: nil),

@@ -6,14 +6,14 @@ import Testing
 @Suite(.fewAtOnce) struct `Data publisher state` {
   typealias State = LoadingState<Int, Never>
 
-  @Test func `begins as unknown, without a load`() {
+  @Test func `the state of a data publisher begins as unknown, without a load`() {
     let state = State()
     #expect(words(state.current) == "unknown")
     #expect(state.load == nil)
     #expect(!state.isStale(after: .zero, at: .seconds(9)))
   }
 
-  @Test func `distinguishes a load from those before it`() {
+  @Test func `the state of a data publisher distinguishes a load from those before it`() {
     var state = State()
     let first = state.beginLoad()
     #expect(state.isCurrent(first))
@@ -23,7 +23,7 @@ import Testing
     #expect(state.isCurrent(second))
   }
 
-  @Test func `has an answer to a request for a fresh value only while it is loaded and not stale`()
+  @Test func `a request for a fresh value is answered only while a state is loaded and not stale`()
   {
     var state = State()
     func isKnown(isStale: Bool = false) -> Bool {
@@ -44,7 +44,7 @@ import Testing
     #expect(!isKnown())
   }
 
-  @Test func `takes the result of the current load`() {
+  @Test func `the state of a data publisher takes the result of the current load`() {
     var state = State()
     let load = state.beginLoad()
     #expect(words(state.current) == "loading(-)")
@@ -60,7 +60,7 @@ import Testing
     #expect(words(state.current) == "failed(first, 1)")
   }
 
-  @Test func `takes a result once`() {
+  @Test func `the state of a data publisher takes a result once`() {
     var state = State()
     let load = state.beginLoad()
     #expect(state.finishLoad(load, with: .success(1), at: .zero) == true)
@@ -88,7 +88,7 @@ import Testing
     #expect(words(state.current) == before)
   }
 
-  @Test func `returns to the previous state when a load is abandoned`() {
+  @Test func `a data publisher returns to the previous state when a load is abandoned`() {
     for before in ["unknown", "loaded", "failed", "loading"] {
       var state = State()
       if before != "unknown" { state.update(1, at: .seconds(1)) }
@@ -102,7 +102,7 @@ import Testing
     }
   }
 
-  @Test func `never goes back to a value that was reset`() {
+  @Test func `the state of a data publisher never goes back to a value that was reset`() {
     var state = State()
     state.update(1, at: .zero)
     let load = state.beginLoad()

@@ -3,7 +3,8 @@ import TestSupport
 import Testing
 
 @Suite(.fewAtOnce) struct `A messenger` {
-  @Test(.guarantee(.messagesAreNotReplayed)) func `replays nothing to later subscribers`() async {
+  @Test(.guarantee(.messagesAreNotReplayed))
+  func `a messenger replays nothing to later subscribers`() async {
     let messenger = Messenger<Int>()
     messenger.send(1)
     let early = messenger.subscription()
@@ -16,7 +17,7 @@ import Testing
   }
 
   @Test(.guarantee(.finishedMessengersEndTheirStreams))
-  func `that has finished ignores what is sent and ends later streams at once`() async {
+  func `a messenger that has finished ignores what is sent and ends later streams at once`() async {
     let messenger = Messenger<Int>()
     let stream = messenger.subscribe()
     let ignoring = messenger.subscribe(ignoring: Author())
@@ -44,7 +45,7 @@ import Testing
   }
 
   @Test(.guarantee(.subscriberCountIncludesAllKinds))
-  func `counts streams, subscriptions and handlers alike`() {
+  func `a messenger counts streams, subscriptions and handlers alike`() {
     let messenger = Messenger<Int>()
     final class Owner: Sendable {}
     let owner = Owner()
@@ -63,7 +64,9 @@ import Testing
     .guarantee(.ignoredAuthorsDoNotCount),
     arguments: [Policy.unbounded, .newest(2), .oldest(2)]
   )
-  func `delivers no messages of an author that a subscriber ignores`(policy: Policy) async {
+  func `a messenger delivers no messages of an author that a subscriber ignores`(
+    policy: Policy
+  ) async {
     let messenger = Messenger<Int>()
     let (me, you) = (Author(), Author())
     let mine = messenger.subscribe(ignoring: me, bufferingPolicy: policy())
@@ -88,7 +91,7 @@ import Testing
   }
 
   @Test(.guarantee(.ignoredAuthorsDoNotCount))
-  func `prevents an endless loop of two objects that answer each other`() async {
+  func `a messenger prevents an endless loop of two objects that answer each other`() async {
     let messenger = Messenger<Int>()
     let author = Author()
     let heard = messenger.subscription(ignoring: author)
@@ -107,7 +110,8 @@ import Testing
     #expect(await all.all().isEmpty)
   }
 
-  @Test(.guarantee(.authorsHaveTheirOwnIdentity)) func `gives every author its own identity`() {
+  @Test(.guarantee(.authorsHaveTheirOwnIdentity))
+  func `a messenger gives every author its own identity`() {
     let authors = (0..<100).map { _ in Author() }
     #expect(Set(authors).count == 100)
     let copy = authors[0]
@@ -115,7 +119,7 @@ import Testing
   }
 
   @Test(.guarantee(.finishedMessengersEndTheirStreams))
-  func `finished within a handler still delivers to all what was sent before`() async {
+  func `a messenger finished within a handler still delivers to all what was sent before`() async {
     let messenger = Messenger<Int>()
     let log = Log<String>()
     let tokens = ["a", "b"].map { name in
@@ -140,7 +144,8 @@ import Testing
     var messenger: Messenger<DatabaseUpdate> { get }
   }
 
-  @Test(.guarantee(.messengersCanBeRequiredByProtocols)) func `can be required by a protocol`()
+  @Test(.guarantee(.messengersCanBeRequiredByProtocols))
+  func `a messenger can be required by a protocol`()
     async
   {
     struct MemoryDatabase: Database {
@@ -153,7 +158,7 @@ import Testing
   }
 
   @Test(.guarantee(.messengersCanBeRequiredByProtocols))
-  func `can be stored as any broadcaster of its messages`() async {
+  func `a messenger can be stored as any broadcaster of its messages`() async {
     struct View: Sendable {
       let updates: any Broadcaster<DatabaseUpdate>
     }
@@ -170,7 +175,7 @@ import Testing
   }
 
   @Test(.guarantee(.messengersCanBeRequiredByProtocols))
-  func `can stand beside that of a class further up in a tree`() async {
+  func `a messenger of a class can exist beside a messenger of its superclass`() async {
     class Tree: @unchecked Sendable {
       enum Event: Sendable { case grew }
       let treeMessenger = Messenger<Event>()

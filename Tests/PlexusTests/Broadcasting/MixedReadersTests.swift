@@ -12,7 +12,7 @@ import Testing
       [.newest(3), .oldest(3)],
     ]
   )
-  func `keep nothing for readers that wait when the one that was behind leaves`(
+  func `nothing is kept for waiting readers when a reader behind them with another policy leaves`(
     policies: [Policy]
   ) async throws {
     let (messenger, census) = (Messenger<Parcel>(), Census())
@@ -32,7 +32,7 @@ import Testing
     .guarantee(.readElementsAreReleasedWhileReadersWait),
     arguments: [[Policy.unbounded, .newest(3)], [.newest(3), .unbounded]]
   )
-  func `keep nothing for readers that wait when one that was behind becomes a handler`(
+  func `nothing is kept for waiting readers when a reader behind them becomes a handler`(
     policies: [Policy]
   ) async throws {
     let (messenger, census, log) = (Messenger<Parcel>(), Census(), Log<Int>())
@@ -57,7 +57,7 @@ import Testing
       (.bufferingOldest(1), [0, 2]), (.bufferingOldest(2), [0, 2, 4]),
     ]
   )
-  func `do not count messages of an author that a handler ignores`(
+  func `readers of different policies do not count messages of an author that a handler ignores`(
     policy: BufferingPolicy<Int>,
     expected: [Int]
   ) async {
@@ -79,7 +79,7 @@ import Testing
 
   @MainActor
   @Test(.guarantee(.mixedPoliciesStayWithinLimits))
-  func `are handlers that skip much in good time, however large their buffers are`() async {
+  func `handlers that skip much are called in good time, however large their buffers are`() async {
     let (messenger, oldest, newest) = (Messenger<Int>(), Log<Int>(), Log<Int>())
     let tokens = [
       messenger.observe(bufferingPolicy: .bufferingOldest(20_000)) { oldest.append($0) },
@@ -92,7 +92,7 @@ import Testing
   }
 
   @Test(.guarantee(.mixedPoliciesStayWithinLimits))
-  func `give a handler no more of what was sent before it than its limit`() async {
+  func `a handler gets no more of what was sent before it than its limit`() async {
     let (messenger, gate, log) = (Messenger<Parcel>(), Gate(), Log<Int>())
     let forwarder = Forwarder(source: messenger) {
       for number in 0..<3 { messenger.send(Parcel(number)) }

@@ -5,7 +5,10 @@ import Testing
 
 /// Loads that would wait for themselves through others, whichever call started those.
 @Suite(.fewAtOnce) struct `Loads that wait for each other` {
-  @Test func `are found out though different callers have begun them`() async throws {
+  @Test
+  func `loads that wait for each other are found out though different callers have begun them`()
+    async throws
+  {
     let (first, second) = (DataPublisher<Int>(), DataPublisher<Int>())
     let both = Gate()
     func load(_ publisher: DataPublisher<Int>, by way: DataPublisher<Int>) -> Task<Int, any Error> {
@@ -29,7 +32,9 @@ import Testing
     #expect(words(second.state) == "loaded(42)")
   }
 
-  @Test func `are found out where pages are loaded, too`() async throws {
+  @Test func `loads that wait for each other are found out where pages are loaded, too`()
+    async throws
+  {
     let profile = DataPublisher<Int>()
     let both = Gate()
     let list = PagedPublisher<Int, Int> { _ in
@@ -52,7 +57,8 @@ import Testing
     #expect(!list.state.isLoading)
   }
 
-  @Test func `R11: through a request fail, though others have started the fetch`()
+  @Test
+  func `loads that wait for each other through a request fail, however the fetch was started`()
     async throws
   {
     let publisher = DataPublisher<Int>()
@@ -63,7 +69,7 @@ import Testing
     #expect(try await cache.request() == 1)
   }
 
-  @Test func `R11: make a request fail that closes the circle, whose error names the fetches`()
+  @Test func `a request that closes a circle of loads fails with an error that names the fetches`()
     async throws
   {
     let publisher = DataPublisher<Int>()
@@ -103,7 +109,7 @@ import Testing
     }
   }
 
-  @Test func `are none once one of them has been left`() async throws {
+  @Test func `loads no longer wait for each other once one of them has been left`() async throws {
     let (first, second) = (DataPublisher<Int>(), DataPublisher<Int>())
     let isLeft = Gate()
     let other = Task {
@@ -134,7 +140,9 @@ import Testing
     #expect(value == 1 || value == 2)
   }
 
-  @Test func `do not count the caller that has received it`() async throws {
+  @Test func `a caller that has received the error of a circular load is not counted by the load`()
+    async throws
+  {
     let publisher = DataPublisher<Int>()
     let gate = Gate()
     let cancelled = Log<Bool>()
@@ -153,7 +161,7 @@ import Testing
     #expect(words(publisher.state) == "unknown")
   }
 
-  @Test func `in a line get their values`() async throws {
+  @Test func `loads that wait for each other in a line get their values`() async throws {
     let publishers = (0..<20).map { _ in DataPublisher<Int>() }
     let tasks = (0..<20).map { last in
       Task {
@@ -175,7 +183,10 @@ import Testing
     func hash(into hasher: inout Hasher) { hasher.combine(ObjectIdentifier(parcel)) }
   }
 
-  @Test func `leave nothing behind when they have ended or were left`() async throws {
+  @Test
+  func `loads that wait for each other leave nothing behind when they have ended or were left`()
+    async throws
+  {
     let census = Census()
     let gate = Gate()
     let publisher = DataPublisher<Int>()

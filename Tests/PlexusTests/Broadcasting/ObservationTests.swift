@@ -13,7 +13,7 @@ import Testing
   }
 
   @MainActor @Test(.guarantee(.closuresRunOnTheirActor))
-  func `of main-actor code runs on the main actor as it is written`() async {
+  func `an observation of main-actor code runs on the main actor as it is written`() async {
     let messenger = Messenger<String>()
     let label = Label()
     label.observe(messenger)
@@ -28,7 +28,7 @@ import Testing
   }
 
   @Test(.guarantee(.closuresRunOnTheirActor))
-  func `of an actor that passes itself calls the actor`() async {
+  func `an observation of an actor that passes itself calls the actor`() async {
     actor Screen {
       let log = Log<Int>()
 
@@ -48,7 +48,8 @@ import Testing
     #expect(messenger.subscriberCount == 1)
   }
 
-  @MainActor @Test func `sees what was sent from elsewhere in one order with all others`() async {
+  @MainActor @Test
+  func `an observation sees what was sent from elsewhere in one order with all others`() async {
     let messenger = Messenger<Int>()
     let logs = (0..<3).map { _ in Log<Int>() }
     let tokens = logs.map { log in messenger.observe { (number: Int) in log.append(number) } }
@@ -69,7 +70,7 @@ import Testing
   }
 
   @MainActor @Test(.guarantee(.handlersOfOneActorKeepSubscriptionOrder))
-  func `keeps its place in subscription order when others come and go`() async {
+  func `an observation keeps its place in subscription order when others come and go`() async {
     let messenger = Messenger<Int>()
     let log = Log<String>()
     func add(_ name: String) -> ObservationToken {
@@ -91,7 +92,7 @@ import Testing
     withExtendedLifetime((third, fourth, fifth)) {}
   }
 
-  @MainActor @Test func `on one actor and off it see the same messages`() async {
+  @MainActor @Test func `observations on one actor and off it see the same messages`() async {
     let messenger = Messenger<Int>()
     let here = Log<Int>()
     let there = Log<Int>()
@@ -106,7 +107,7 @@ import Testing
   }
 
   @Test(arguments: [1, 3, 64])
-  func `that buffers the newest elements skips older ones`(limit: Int) async {
+  func `an observation that buffers the newest elements skips older ones`(limit: Int) async {
     let (messenger, host, log) = (Messenger<Int>(), SteppedHost(), Log<Int>())
     let token = await host.observe(messenger, .bufferingNewest(limit), log)
     for number in 0..<200 { messenger.send(number) }
@@ -120,7 +121,8 @@ import Testing
   }
 
   @Test(arguments: [1, 3, 64])
-  func `that buffers the oldest elements receives no more than fit`(limit: Int) async {
+  func `an observation that buffers the oldest elements receives no more than fit`(limit: Int) async
+  {
     let (messenger, host, log) = (Messenger<Int>(), SteppedHost(), Log<Int>())
     let token = await host.observe(messenger, .bufferingOldest(limit), log)
     for number in 0..<200 { messenger.send(number) }
@@ -131,7 +133,8 @@ import Testing
     withExtendedLifetime(token) {}
   }
 
-  @Test func `with a limit of zero receives only elements that it waits for`() async {
+  @Test func `an observation with a limit of zero receives only elements that it waits for`() async
+  {
     for policy in [BufferingPolicy<Int>.bufferingNewest(0), .bufferingOldest(0)] {
       let (messenger, host, log) = (Messenger<Int>(), SteppedHost(), Log<Int>())
       let token = await host.observe(messenger, policy, log)
@@ -146,7 +149,7 @@ import Testing
   }
 
   @Test
-  func `that never gets an element needs no task, and releases its actor when it is cancelled`()
+  func `an observation without elements needs no task, and releases its actor when cancelled`()
     async
   {
     actor Screen {
@@ -175,7 +178,7 @@ import Testing
     }
   }
 
-  @Test func `with the largest limits works as without a limit`() async {
+  @Test func `an observation with the largest limits works as without a limit`() async {
     let (messenger, host) = (Messenger<Int>(), SteppedHost())
     let policies: [BufferingPolicy<Int>] = [
       .bufferingOldest(.max), .bufferingOldest(.max), .bufferingNewest(.max - 1),
@@ -193,7 +196,9 @@ import Testing
     #expect(messenger.subscriberCount == 0)
   }
 
-  @Test func `of many can be added and cancelled in a time that grows with their number`() async {
+  @Test func `many observations can be added and cancelled in a time that grows with their number`()
+    async
+  {
     let messenger = Messenger<Int>()
     let log = Log<Int>()
     let first = messenger.observe { (number: Int) in log.append(-number) }
@@ -212,7 +217,7 @@ import Testing
     withExtendedLifetime((first, last)) {}
   }
 
-  @MainActor @Test func `is called where the only one before was cancelled`() async {
+  @MainActor @Test func `an observation is called where the only one before was cancelled`() async {
     let (messenger, log) = (Messenger<Int>(), Log<Int>())
     for round in 0..<3 {
       let token = messenger.observe { @MainActor (number: Int) in log.append(number) }
@@ -223,7 +228,7 @@ import Testing
     #expect(log.entries == [0, 1, 2])
   }
 
-  @Test func `of many on as many actors goes with them, and leaves the others in order`() async {
+  @Test func `observations on many actors go with them, and leave the others in order`() async {
     actor Listener {
       func listen(to messenger: Messenger<Int>, _ log: Log<Int>) -> ObservationToken {
         messenger.observe { [self] (number: Int) in
@@ -244,7 +249,8 @@ import Testing
     #expect(messenger.subscriberCount == 0)
   }
 
-  @Test func `of another policy on the same actor does not affect the others`() async {
+  @Test func `an observation of another policy on the same actor does not affect the others`() async
+  {
     let (messenger, host) = (Messenger<Int>(), SteppedHost())
     let logs = (0..<3).map { _ in Log<Int>() }
     let policies: [BufferingPolicy<Int>] = [.bufferingNewest(1), .unbounded, .bufferingOldest(2)]
@@ -258,7 +264,7 @@ import Testing
     withExtendedLifetime(tokens) {}
   }
 
-  @Test func `of states begins with the current one, also if it skips`() async {
+  @Test func `an observation of states begins with the current one, also if it skips`() async {
     for policy in [BufferingPolicy<LoadState<Int>>.unbounded, .bufferingNewest(1)] {
       let (publisher, host, log) = (DataPublisher<Int>(), SteppedHost(), Log<Int?>())
       publisher.update(7)
@@ -272,7 +278,8 @@ import Testing
     }
   }
 
-  @MainActor @Test func `of states begins with the current one although others on its actor wait`()
+  @MainActor @Test
+  func `an observation of states begins with the current one although others on its actor wait`()
     async
   {
     let (publisher, log) = (DataPublisher<Int>(), Log<String>())
@@ -285,7 +292,7 @@ import Testing
     withExtendedLifetime((first, second)) {}
   }
 
-  @Test func `of states skips a replay that is out of date`() async {
+  @Test func `an observation of states skips a replay that is out of date`() async {
     let (publisher, host, log) = (DataPublisher<Int>(), SteppedHost(), Log<Int?>())
     let token = await host.observe(publisher, .bufferingNewest(1)) { log.append($0.value) }
     publisher.update(1)
@@ -295,7 +302,7 @@ import Testing
     withExtendedLifetime(token) {}
   }
 
-  @Test func `that skips keeps no more than its limit`() async {
+  @Test func `an observation that skips keeps no more than its limit`() async {
     let (messenger, host) = (Messenger<Parcel>(), SteppedHost())
     let (census, log) = (Census(), Log<Int>())
     let token = await host.observe(messenger, .bufferingNewest(1)) { log.append($0.number) }
@@ -306,7 +313,7 @@ import Testing
     withExtendedLifetime(token) {}
   }
 
-  @Test func `that is cancelled while it runs gives its backlog back`() async {
+  @Test func `an observation that is cancelled while it runs gives its backlog back`() async {
     let messenger = Messenger<Parcel>()
     let (census, begun, gate) = (Census(), Log<Int>(), Log<Void>())
     let token = messenger.observe { (parcel: Parcel) async in
@@ -323,7 +330,7 @@ import Testing
     await census.falls(to: 0)
   }
 
-  @Test func `whose actor was released retains nothing`() async {
+  @Test func `an observation whose actor was released retains nothing`() async {
     let messenger = Messenger<Int>()
     let census = Census()
     do {

@@ -3,7 +3,7 @@ import TestSupport
 import Testing
 
 @Suite(.fewAtOnce) struct `An observation token` {
-  @Test func `can be checked any number of times before it is cancelled`() {
+  @Test func `an observation token can be checked any number of times before it is cancelled`() {
     let calls = Log<Void>()
     let token = ObservationToken { calls.append(()) }
     for _ in 0..<1_000_000 where token.isCancelled { Issue.record("nobody has cancelled it") }
@@ -13,7 +13,7 @@ import Testing
   }
 
   @Test(.guarantee(.tokensCallTheirClosureOnce))
-  func `calls its closure once, however often it is cancelled`() async {
+  func `an observation token calls its closure once, however often it is cancelled`() async {
     let calls = Log<Int>()
     let token = ObservationToken { calls.append(1) }
     #expect(!token.isCancelled)
@@ -25,7 +25,7 @@ import Testing
   }
 
   @Test(.guarantee(.tokensCallTheirClosureOnce))
-  func `is cancelled by the release of its last reference`() {
+  func `an observation token is cancelled by the release of its last reference`() {
     let calls = Log<Int>()
     var token: ObservationToken? = ObservationToken { calls.append(1) }
     var other = token
@@ -36,7 +36,8 @@ import Testing
     #expect(calls.count == 1)
   }
 
-  @Test func `releases its closure when it is cancelled, outside of its lock`() {
+  @Test func `an observation token releases its closure when it is cancelled, outside of its lock`()
+  {
     let census = Census()
     let tokens = Log<ObservationToken>()
     let wasCancelled = Log<Bool>()
@@ -52,7 +53,7 @@ import Testing
     #expect(wasCancelled.entries == [true])
   }
 
-  @Test func `may be cancelled by its own closure`() {
+  @Test func `an observation token may be cancelled by its own closure`() {
     let tokens = Log<ObservationToken>()
     let calls = Log<Bool>()
     tokens.append(
@@ -65,7 +66,8 @@ import Testing
     #expect(calls.entries == [true])
   }
 
-  @Test(.guarantee(.tokensCallTheirClosureOnce)) func `is equal to itself only`() {
+  @Test(.guarantee(.tokensCallTheirClosureOnce))
+  func `an observation token is equal to itself only`() {
     let first = ObservationToken {}
     let second = ObservationToken {}
     let same = first
@@ -74,7 +76,8 @@ import Testing
     #expect(Set([first, second, first]).count == 2)
   }
 
-  @Test(.guarantee(.tokensCallTheirClosureOnce)) func `dropped at once removes its handler`() {
+  @Test(.guarantee(.tokensCallTheirClosureOnce))
+  func `an observation token dropped at once removes its handler`() {
     let messenger = Messenger<Int>()
     let calls = Log<Int>()
     _ = messenger.observe { (number: Int) in calls.append(number) }
@@ -84,7 +87,7 @@ import Testing
     #expect(calls.count == 0)
   }
 
-  @Test func `may outlive its broadcaster`() {
+  @Test func `an observation token may outlive its broadcaster`() {
     var messenger: Messenger<Int>? = Messenger()
     let token = messenger?.observe { (_: Int) in }
     weak let weakMessenger = messenger
@@ -96,7 +99,7 @@ import Testing
 }
 
 @Suite(.fewAtOnce) struct `An observation bag` {
-  @Test func `removes tokens whose source has ended`() async {
+  @Test func `an observation bag removes tokens whose source has ended`() async {
     let bag = ObservationBag()
     let bus = EventBus()
     for number in 0..<200 {
@@ -115,7 +118,7 @@ import Testing
   }
 
   @Test(.guarantee(.bagsCancelInOrder))
-  func `cancels what is in it in order of insertion, and can be used again`() {
+  func `an observation bag cancels what is in it in order of insertion, and can be used again`() {
     let calls = Log<Int>()
     let bag = ObservationBag()
     for round in 0..<3 {
@@ -128,7 +131,8 @@ import Testing
     }
   }
 
-  @Test(.guarantee(.bagsCancelInOrder)) func `cancels what is in it when it is released`() {
+  @Test(.guarantee(.bagsCancelInOrder))
+  func `an observation bag cancels what is in it when it is released`() {
     let calls = Log<Int>()
     do {
       let bag = ObservationBag()
@@ -139,7 +143,8 @@ import Testing
     #expect(calls.entries == [1, 2])
   }
 
-  @Test(.guarantee(.bagsCancelInOrder)) func `holds a token once and a cancelled one not at all`() {
+  @Test(.guarantee(.bagsCancelInOrder))
+  func `an observation bag holds a token once and a cancelled one not at all`() {
     let bag = ObservationBag()
     let token = ObservationToken {}
     bag.insert(token)
@@ -151,7 +156,8 @@ import Testing
     #expect(bag.count == 0)
   }
 
-  @Test func `in use for long does not grow with what was cancelled one by one`() {
+  @Test func `an observation bag in use for long does not grow with what was cancelled one by one`()
+  {
     let bag = ObservationBag()
     weak var first: ObservationToken?
     let kept = ObservationToken {}
@@ -168,7 +174,8 @@ import Testing
     #expect(kept.isCancelled)
   }
 
-  @Test func `runs the closures and releases what they hold outside of its lock`() {
+  @Test
+  func `an observation bag runs the closures and releases what they hold outside of its lock`() {
     let bag = ObservationBag()
     let census = Census()
     let counts = Log<Int>()
@@ -189,7 +196,7 @@ import Testing
     #expect(bag.count == 20)
   }
 
-  @Test func `that holds its owner's handlers ends them with the owner`() async {
+  @Test func `an observation bag that holds its owner's handlers ends them with the owner`() async {
     final class Screen: Sendable {
       let bag = ObservationBag()
       let log = Log<Int>()
@@ -209,7 +216,7 @@ import Testing
     #expect(messenger.subscriberCount == 0)
   }
 
-  @Test func `takes tokens from several threads while others empty it`() async {
+  @Test func `an observation bag takes tokens from several threads while others empty it`() async {
     let bag = ObservationBag()
     let calls = Log<Int>()
     await withTaskGroup { group in

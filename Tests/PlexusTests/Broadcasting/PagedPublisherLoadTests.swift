@@ -28,7 +28,7 @@ import Testing
   }
 
   @Test(.guarantee(.pageLoadsShareOneFetch))
-  func `at the same time joins: one fetch for all callers`() async throws {
+  func `loading pages at the same time joins: one fetch for all callers`() async throws {
     let tasks = [next(), first(), first(), next(), next()]
     await everybodyHasBegun()
     catalog.gate.open()
@@ -44,7 +44,7 @@ import Testing
     #expect(words(publisher.state) == "loaded(a0 b0 a1 b1)")
   }
 
-  @Test func `that fails throws the error to all callers`() async throws {
+  @Test func `a load of pages that fails throws the error to all callers`() async throws {
     try await load(1)
     catalog.fail(LoadingFailure.second)
     let tasks = (0..<4).map { _ in next() }
@@ -55,7 +55,7 @@ import Testing
     #expect(words(publisher.state) == "failed(second, a0 b0)")
   }
 
-  @Test func `joins a new first page when the next one is requested`() async throws {
+  @Test func `loading pages joins a new first page when the next one is requested`() async throws {
     try await load(3)
     let tasks = [first(), next(), first()]
     await everybodyHasBegun()
@@ -66,7 +66,9 @@ import Testing
   }
 
   @Test(arguments: [false, true])
-  func `does not use a page that a new first one has overtaken`(isLate: Bool) async throws {
+  func `loading pages does not use a page that a new first one has overtaken`(
+    isLate: Bool
+  ) async throws {
     try await load(1)
     let states = publisher.subscription(bufferingPolicy: .unbounded)
     let overtaken = next()
@@ -94,7 +96,9 @@ import Testing
   }
 
   @Test(.guarantee(.resetDropsAllPages))
-  func `that ends after a reset is not used, though its callers return`() async throws {
+  func `a load of pages that ends after a reset is not used, though its callers return`()
+    async throws
+  {
     try await load(1)
     let late = next()
     await catalog.gate.arrivals(2)
@@ -107,7 +111,9 @@ import Testing
     #expect(words(publisher.state) == "loaded(a0 b0)")
   }
 
-  @Test func `starts again after a reset while the old page is in flight`() async throws {
+  @Test func `loading pages starts again after a reset while the old page is in flight`()
+    async throws
+  {
     let old = first()
     await catalog.gate.arrivals(1)
     publisher.reset()
@@ -122,7 +128,7 @@ import Testing
     #expect(words(publisher.state) == "loaded(a0! b0!)")
   }
 
-  @Test func `is left at once by a caller that is cancelled`() async throws {
+  @Test func `a load of pages is left at once by a caller that is cancelled`() async throws {
     try await load(1)
     let stays = next()
     await catalog.gate.arrivals(2)
@@ -137,7 +143,7 @@ import Testing
   }
 
   @Test(arguments: ["unknown", "loaded(a0 b0)", "failed(first, a0 b0)"], [false, true])
-  func `is cancelled with its last caller, and leaves the state as it was`(
+  func `a load of pages is cancelled with its last caller, and leaves the state as it was`(
     before: String,
     isOfFirstPage: Bool
   ) async throws {
@@ -165,7 +171,9 @@ import Testing
     #expect(words(publisher.state) == after)
   }
 
-  @Test func `of a first page goes back behind the page that it has overtaken, too`() async throws {
+  @Test func `an abandoned load of a first page goes back behind the page it has overtaken, too`()
+    async throws
+  {
     try await load(1)
     let overtaken = next()
     await catalog.gate.arrivals(2)
@@ -179,7 +187,7 @@ import Testing
     #expect(words(publisher.state) == "loaded(a0 b0)")
   }
 
-  @Test func `does nothing for a caller that is cancelled already`() async {
+  @Test func `loading pages does nothing for a caller that is cancelled already`() async {
     let states = publisher.subscription(bufferingPolicy: .unbounded)
     for isFirst in [false, true] {
       let task = Task {
@@ -196,7 +204,9 @@ import Testing
     try? await caller.value
   }
 
-  @Test func `runs off the caller's actor and apart from the caller's task`() async throws {
+  @Test func `loading pages runs off the caller's actor and apart from the caller's task`()
+    async throws
+  {
     enum Local {
       @TaskLocal static var value = 0
     }
@@ -209,7 +219,7 @@ import Testing
     #expect(seen.entries == [0])
   }
 
-  @Test func `fails if a fetch requests the page that it fetches`() async {
+  @Test func `loading pages fails if a fetch requests the page that it fetches`() async {
     let reference = Log<PagedPublisher<Int, Int>>()
     let publisher = PagedPublisher<Int, Int> { _ in
       try await reference.entries[0].loadNextPage()

@@ -139,7 +139,7 @@ import Testing
   }
 
   @Test(.guarantee(.publishersHoldInEveryOrder))
-  func `every sequence of seven events keeps every promise`() throws {
+  func `every sequence of seven events keeps every promise of a paged publisher`() throws {
     var count = 0
     try walk(World(), depth: 7, &count)
     #expect(count > 50_000)

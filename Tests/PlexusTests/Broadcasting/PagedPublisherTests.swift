@@ -6,7 +6,8 @@ import Testing
 /// The guarantees for readers of a list that is loaded page by page.
 @Suite(.fewAtOnce) struct `A paged publisher` {
   @Test(.guarantee(.pagesLoadInOrder))
-  func `publishes every page with those before it, up to the last`() async throws {
+  func `a paged publisher publishes every page with those before it, up to the last`() async throws
+  {
     let publisher = Catalog().publisher()
     let states = publisher.subscription(bufferingPolicy: .unbounded)
     try await publisher.loadFirstPage()
@@ -21,7 +22,8 @@ import Testing
     #expect(await states.first(7).map(words) == expected)
   }
 
-  @Test func `fetches the first page without a cursor, and others with that of the last one`()
+  @Test
+  func `a paged publisher fetches the first page without a cursor, others with that of the last`()
     async throws
   {
     let catalog = Catalog()
@@ -30,7 +32,9 @@ import Testing
     #expect(catalog.asked.entries == [nil, 1, 2])
   }
 
-  @Test(.guarantee(.pagesLoadInOrder)) func `does nothing at the end`() async throws {
+  @Test(.guarantee(.pagesLoadInOrder)) func `a paged publisher does nothing at the end`()
+    async throws
+  {
     let catalog = Catalog()
     let publisher = catalog.publisher()
     for _ in 0..<3 { try await publisher.loadNextPage() }
@@ -42,7 +46,9 @@ import Testing
     #expect(await states.first(2).map(words) == expected)
   }
 
-  @Test func `is complete with a single page, and continues after an empty one`() async throws {
+  @Test func `a paged publisher is complete with a single page, and continues after an empty one`()
+    async throws
+  {
     let single = PagedPublisher<String, Int> { _ in Page(items: [], next: nil) }
     try await single.loadFirstPage()
     #expect(words(single.state) == "loaded(.)")
@@ -54,7 +60,9 @@ import Testing
     #expect(words(sparse.state) == "loaded(x.)")
   }
 
-  @Test func `replaces all pages by a new first one, and continues behind that`() async throws {
+  @Test func `a paged publisher replaces all pages by a new first one, and continues behind that`()
+    async throws
+  {
     let catalog = Catalog()
     let publisher = catalog.publisher()
     for _ in 0..<3 { try await publisher.loadNextPage() }
@@ -71,7 +79,9 @@ import Testing
   }
 
   @Test(.guarantee(.failedPagesKeepEarlierOnes))
-  func `keeps the pages before one that failed, which can be requested again`() async throws {
+  func `a paged publisher keeps the pages before one that failed, which can be requested again`()
+    async throws
+  {
     let catalog = Catalog()
     let publisher = catalog.publisher()
     try await publisher.loadFirstPage()
@@ -87,7 +97,10 @@ import Testing
     #expect(await states.first(5).map(words) == expected)
   }
 
-  @Test func `keeps all pages if a new first one fails, and continues behind them`() async throws {
+  @Test
+  func `a paged publisher keeps all pages if a new first one fails, and continues behind them`()
+    async throws
+  {
     let catalog = Catalog()
     let publisher = catalog.publisher()
     try await publisher.loadNextPage()
@@ -100,7 +113,7 @@ import Testing
     #expect(catalog.asked.entries == [nil, 1, nil, 2])
   }
 
-  @Test func `begins with the first page if that has failed`() async throws {
+  @Test func `a paged publisher begins with the first page if that has failed`() async throws {
     let catalog = Catalog()
     let publisher = catalog.publisher()
     catalog.fail(LoadingFailure.first)
@@ -110,7 +123,10 @@ import Testing
     #expect(words(publisher.state) == "loaded(a0 b0)")
   }
 
-  @Test func `gives a new subscriber the current state, and a slow one the newest`() async throws {
+  @Test
+  func `a paged publisher gives a new subscriber the current state, and a slow one the newest`()
+    async throws
+  {
     let publisher = Catalog().publisher()
     let slow = publisher.subscribe()
     try await publisher.loadFirstPage()
@@ -119,7 +135,9 @@ import Testing
     #expect(await slow.first(1).map(words) == ["loaded(a0 b0 a1 b1)"])
   }
 
-  @Test func `is a state whose current element and parts are those of its pages`() async throws {
+  @Test func `a paged publisher is a state whose current element and parts are those of its pages`()
+    async throws
+  {
     let publisher = Catalog().publisher()
     let stateful: any StatefulBroadcaster<LoadState<Pages<String>>> = publisher
     let count = publisher.select { $0.value?.items.count ?? -1 }
@@ -136,7 +154,7 @@ import Testing
     #expect(await counts.first(1) == [-1], "a reset takes back what was not read")
   }
 
-  @Test func `calls handlers, too`() async throws {
+  @Test func `a paged publisher calls handlers, too`() async throws {
     let publisher = Catalog().publisher()
     let log = Log<String>()
     let token = publisher.observe { (state: LoadState<Pages<String>>) in log.append(words(state)) }
@@ -147,7 +165,8 @@ import Testing
     token.cancel()
   }
 
-  @Test(.guarantee(.resetDropsAllPages)) func `has dropped all pages when a reset is published`()
+  @Test(.guarantee(.resetDropsAllPages))
+  func `a paged publisher has dropped all pages when a reset is published`()
     async throws
   {
     let publisher = Catalog().publisher()
@@ -167,7 +186,8 @@ import Testing
     token.cancel()
   }
 
-  @Test func `releases its items with a reset, outside of its lock`() async throws {
+  @Test func `a paged publisher releases its items with a reset, outside of its lock`() async throws
+  {
     let census = Census()
     let released = Log<Void>()
     let reference = Log<PagedPublisher<Parcel, Int>>()
@@ -199,7 +219,7 @@ import Testing
     #expect(census.living == 0)
   }
 
-  @Test func `releases its cursor with a reset`() async throws {
+  @Test func `a paged publisher releases its cursor with a reset`() async throws {
     let census = Census()
     let publisher = PagedPublisher<Int, Parcel> { _ in Page(items: [1], next: census.parcel()) }
     try await publisher.loadFirstPage()
@@ -211,7 +231,9 @@ import Testing
     #expect(census.living == 0)
   }
 
-  @Test func `ends its streams with its last reference, and frees its fetch`() async throws {
+  @Test func `a paged publisher ends its streams with its last reference, and frees its fetch`()
+    async throws
+  {
     let census = Census()
     var publisher: PagedPublisher<String, Int>? = paged(holding: census.parcel())
     let stream = publisher?.subscribe(bufferingPolicy: .unbounded)

@@ -6,7 +6,7 @@ import Testing
 @Suite(.fewAtOnce) struct `A load of a publisher` {
   private let load = Flight.ofCaller()
 
-  @Test func `rule 0.4: does not hold a caller that has left before waiting`() async {
+  @Test func `a load of a publisher does not hold a caller that has left before waiting`() async {
     let place = WaitPlace.first
     let departure = load.leaveLoad(place)
     #expect(departure.isLast)
@@ -19,7 +19,8 @@ import Testing
     await #expect(throws: CancellationError.self) { try await caller.value }
   }
 
-  @Test func `does not hold a caller that waits after its end`() async throws {
+  @Test func `a load of a publisher does not hold a caller that waits after its end`() async throws
+  {
     let place = WaitPlace.first
     load.end()
     load.end(with: ValueOutcome(1))

@@ -15,7 +15,7 @@ import Testing
   }
 
   @Test(.guarantee(.cancelStopsHandlers))
-  func `is cancelled for every caller before the first call has removed it`() {
+  func `a registration is cancelled for every caller before the first call has removed it`() {
     let (registration, seen) = (Removed(), Guarded<[Bool]>([]))
     let token = ObservationToken(registration)
     registration.during.withLock { during in
@@ -30,7 +30,7 @@ import Testing
     #expect(token.isCancelled)
   }
 
-  @Test func `whose source has ended is over, and not cancelled`() {
+  @Test func `a registration whose source has ended is over, and not cancelled`() {
     let registration = Removed()
     let token = ObservationToken(registration)
     #expect(!token.isOver)
@@ -42,7 +42,7 @@ import Testing
   }
 
   @Test(.guarantee(.cancelStopsHandlers))
-  func `that is marked is not called again, although it is not removed yet`() async {
+  func `a registration that is marked is not called again, although it is not removed yet`() async {
     let (calls, census) = (Guarded(0), Census())
     let handler = HandlerQueue.handler(
       Handler.Recipe(
@@ -68,7 +68,9 @@ import Testing
 /// The queued elements that a reset takes from the handlers of a hub.
 @Suite(.fewAtOnce) struct `A backlog of handlers that is discarded` {
   @Test(arguments: [true, false])
-  func `is not handled, whether it waits in the queue or was taken from it`(suspends: Bool) async {
+  func `a discarded backlog of handlers is not handled, whether it is queued or was taken`(
+    suspends: Bool
+  ) async {
     let (hub, log, gate) = (BroadcastHub<Parcel>(), Log<Int>(), Gate())
     let census = Census()
     let recipe = Handler.Recipe(

@@ -18,7 +18,7 @@ import Testing
   }
 
   @Test(.guarantee(.sharedFailuresFollowBufferedElements), arguments: policies, 0...3)
-  func `reaches every subscriber after what its policy keeps`(
+  func `the failure of a shared sequence reaches every subscriber after what its policy keeps`(
     policy: Policy,
     replaying: Int
   ) async {
@@ -45,7 +45,9 @@ import Testing
   }
 
   @Test(.guarantee(.sharedFailuresFollowBufferedElements), arguments: policies)
-  func `reaches every handler after what its policy keeps`(policy: Policy) async {
+  func `the failure of a shared sequence reaches every handler after what its policy keeps`(
+    policy: Policy
+  ) async {
     let (numbers, source) = AsyncThrowingStream.makeStream(of: Int.self, throwing: (any Error).self)
     let shared = numbers.broadcast(replaying: 2)
     let (host, seen, ofView, late) = (SteppedHost(), Log<String>(), Log<String>(), Log<String>())
@@ -69,7 +71,9 @@ import Testing
     withExtendedLifetime((tokens, token)) {}
   }
 
-  @Test func `is not counted as dropped, and not delivered to a cancelled reader`() async throws {
+  @Test func `a shared failure is not counted as dropped, and not delivered to a cancelled reader`()
+    async throws
+  {
     let (numbers, source) = AsyncThrowingStream.makeStream(of: Int.self, throwing: (any Error).self)
     let shared = numbers.broadcast()
     let all = shared.subscription()

@@ -210,7 +210,7 @@ import Testing
   }
 
   @Test(arguments: [Policy.unbounded, .newest(1), .oldest(1)])
-  func `0.6: a subscriber that leaves while others are resumed is removed at once`(
+  func `a subscriber that leaves while others are resumed is removed at once`(
     policy: Policy
   ) async {
     let hub = BroadcastHub<Int>()

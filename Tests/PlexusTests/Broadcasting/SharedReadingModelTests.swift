@@ -13,7 +13,9 @@ import Testing
     .startsProcess,
     arguments: [Policy.unbounded, .newest(1), .newest(64), .newest(100_000), .oldest(100_000)]
   )
-  func `stop the program, and read nothing that was not sent`(policy: Policy) async throws {
+  func `two readers of one subscription stop the program, and read nothing that was not sent`(
+    policy: Policy
+  ) async throws {
     let result =
       switch policy {
       case .unbounded:
@@ -42,7 +44,7 @@ import Testing
   }
 
   @Test(.guarantee(.sharedIterationReadsOnlySentElements), .startsProcess)
-  func `of states that can be reset stop the program`() async throws {
+  func `two readers of states that can be reset stop the program`() async throws {
     let result = await #expect(
       processExitsWith: .failure,
       observing: [\.standardErrorContent]
@@ -62,7 +64,8 @@ import Testing
   }
 
   @Test(.guarantee(.sharedIterationReadsOnlySentElements), .startsProcess)
-  func `are noticed when one sets the position back`() async throws {
+  func `two readers of one subscription are noticed when one sets the position back`() async throws
+  {
     // The reader of the first elements is preempted before it writes its position, and the other one has read on
     // meanwhile.
     let result = await #expect(
@@ -82,7 +85,7 @@ import Testing
     #expect(output.contains(Self.sentence))
   }
 
-  @Test func `that take turns read every element once`() async {
+  @Test func `two readers of one subscription that take turns read every element once`() async {
     let hub = BroadcastHub<Int>()
     let subscription = hub.subscription(bufferingPolicy: .unbounded)
     for number in 0..<200 { hub.send(number) }

@@ -28,7 +28,7 @@ import Testing
   }
 
   @Test(.guarantee(.sharedSequencesIterateOnce))
-  func `delivers each element to all subscribers, and iterates once`() async {
+  func `a shared sequence delivers each element to all subscribers, and iterates once`() async {
     let (numbers, source) = AsyncStream.makeStream(of: Int.self)
     let shared = numbers.broadcast()
     let subscriptions = (0..<5).map { _ in shared.subscription() }
@@ -45,7 +45,7 @@ import Testing
   }
 
   @Test(.guarantee(.sharedSequencesIterateOnce))
-  func `starts with the first subscriber and stops with the last`() async {
+  func `a shared sequence starts with the first subscriber and stops with the last`() async {
     let (source, log) = (Messenger<Int>(), Log<String>())
     let shared = Tracked(source: source, log: log).broadcast()
     #expect(log.count == 0)
@@ -65,7 +65,9 @@ import Testing
     #expect(source.subscriberCount == 0)
   }
 
-  @Test func `starts again for a later subscriber, without what came before`() async {
+  @Test func `a shared sequence starts again for a later subscriber, without what came before`()
+    async
+  {
     let (source, log) = (Messenger<Int>(), Log<String>())
     let shared = Tracked(source: source, log: log).broadcast()
     for round in 0..<5 {
@@ -82,7 +84,9 @@ import Testing
     #expect(log.entries == Array(repeating: ["started", "stopped"], count: 5).flatMap(\.self))
   }
 
-  @Test func `continues for a subscriber that joins while the last one leaves`() async throws {
+  @Test func `a shared sequence continues for a subscriber that joins while the last one leaves`()
+    async throws
+  {
     let (source, log) = (Messenger<Int>(), Log<String>())
     let shared = Tracked(source: source, log: log).broadcast()
     let followers = Guarded<[Subscription<Int>]>([])
@@ -104,7 +108,7 @@ import Testing
     #expect(await follower.all() == [1])
   }
 
-  @Test func `delivers nothing that a stopped iteration still yields`() async {
+  @Test func `a shared sequence delivers nothing that a stopped iteration still yields`() async {
     // It yields its number on demand, and ignores cancellation.
     final class Deaf: AsyncSequence, Sendable {
       struct Iterator: AsyncIteratorProtocol {
@@ -142,7 +146,9 @@ import Testing
   }
 
   @Test(.guarantee(.sharedSequencesIterateOnce))
-  func `is never iterated twice at once, however quickly subscribers come and go`() async {
+  func `a shared sequence is never iterated twice at once, however quickly subscribers change`()
+    async
+  {
     // It records every iteration that starts before another one has ended.
     final class Exclusive: AsyncSequence, Sendable {
       final class Iterator: AsyncIteratorProtocol {
@@ -190,7 +196,9 @@ import Testing
     }
   }
 
-  @Test func `serves the remaining subscriber, however many have joined and left before`() async {
+  @Test func `a shared sequence serves the remaining subscriber, however many have left before`()
+    async
+  {
     // It yields without end until it is cancelled.
     struct Ones: AsyncSequence, Sendable {
       struct Iterator: AsyncIteratorProtocol {
@@ -214,7 +222,10 @@ import Testing
     }
   }
 
-  @Test func `delivers its failure to handlers that come later, too, and frees them`() async {
+  @Test
+  func `a shared sequence delivers its failure to handlers that come later, too, and frees them`()
+    async
+  {
     let (numbers, source) = AsyncThrowingStream.makeStream(of: Int.self, throwing: (any Error).self)
     let shared = numbers.broadcast()
     source.finish(throwing: LoadingFailure.first)
@@ -244,7 +255,7 @@ import Testing
   }
 
   @Test(.guarantee(.sharedFailuresReachLaterSubscribers))
-  func `delivers its failure to all, after what came before, and to later subscribers`()
+  func `a shared sequence delivers its failure last, to all and to later subscribers`()
     async
   {
     let (numbers, source) = AsyncThrowingStream.makeStream(of: Int.self, throwing: (any Error).self)
@@ -265,7 +276,7 @@ import Testing
     withExtendedLifetime(token) {}
   }
 
-  @Test func `throws the failure where a loop gets its results`() async {
+  @Test func `a shared sequence throws the failure where a loop gets its results`() async {
     let shared = AsyncThrowingStream<Int, any Error> { continuation in
       continuation.yield(1)
       continuation.finish(throwing: LoadingFailure.second)
@@ -277,7 +288,10 @@ import Testing
     #expect(numbers == [1])
   }
 
-  @Test func `that has ended ends later streams at once, and is not iterated again`() async {
+  @Test
+  func `a shared sequence that has ended ends later streams at once, and is not iterated again`()
+    async
+  {
     let (source, log) = (Messenger<Int>(), Log<String>())
     let shared = Tracked(source: source, log: log).broadcast()
     let subscription = shared.subscription()
@@ -289,7 +303,10 @@ import Testing
     #expect(shared.subscriberCount == 0)
   }
 
-  @Test func `gives subscribers its buffering policy unless they ask for another one`() async {
+  @Test
+  func `a shared sequence gives subscribers its buffering policy unless they ask for another one`()
+    async
+  {
     let numbers = Messenger<Int>()
     let shared = numbers.subscription().broadcast(bufferingPolicy: .bufferingNewest(2))
     let few = shared.subscription()
@@ -303,7 +320,10 @@ import Testing
     #expect(few.droppedCount == 8)
   }
 
-  @Test func `stops when it is released, ends its streams, and frees the sequence`() async {
+  @Test
+  func `a shared sequence stops when it is released, ends its streams, and frees the sequence`()
+    async
+  {
     let census = Census()
     let (source, log) = (Messenger<Int>(), Log<String>())
     var shared: SharedSequence<Int>? = tracked(source, log, holding: census.parcel()).broadcast()
@@ -322,7 +342,7 @@ import Testing
     #expect(!log.entries.contains("ended"))
   }
 
-  @Test func `frees the sequence when that has ended`() async {
+  @Test func `a shared sequence frees the sequence when that has ended`() async {
     let census = Census()
     let (source, log) = (Messenger<Int>(), Log<String>())
     let shared = tracked(source, log, holding: census.parcel()).broadcast()
@@ -334,14 +354,14 @@ import Testing
     withExtendedLifetime(shared) {}
   }
 
-  @Test func `without subscribers is never iterated`() {
+  @Test func `a shared sequence without subscribers is never iterated`() {
     let log = Log<String>()
     let shared = Tracked(source: Messenger(), log: log).broadcast()
     _ = (shared.subscriberCount, shared.subscriberCounts())
     #expect(log.count == 0)
   }
 
-  @Test func `can be shown by an observed value`() async {
+  @Test func `a shared sequence can be shown by an observed value`() async {
     let (numbers, source) = AsyncStream.makeStream(of: Int.self)
     let shared = numbers.broadcast()
     let log = Log<Int>()
@@ -364,7 +384,7 @@ import Testing
   // MARK: - Replay and lingering
 
   @Test(.guarantee(.sharedSequencesReplay))
-  func `replays the requested number of elements, and then continues`() async {
+  func `a shared sequence replays the requested number of elements, and then continues`() async {
     let numbers = Messenger<Int>()
     let shared = numbers.subscription().broadcast(replaying: 2)
     let first = shared.subscription()
@@ -381,7 +401,9 @@ import Testing
   }
 
   @Test(.guarantee(.sharedSequencesReplay))
-  func `replays its failure after its elements, of which it displaces none`() async {
+  func `a shared sequence replays its failure after its elements, of which it displaces none`()
+    async
+  {
     let (numbers, source) = AsyncThrowingStream.makeStream(of: Int.self, throwing: (any Error).self)
     let shared = numbers.broadcast(replaying: 2)
     let first = shared.subscription()
@@ -391,7 +413,8 @@ import Testing
     #expect(await shared.subscription().all().map(words) == ["2", "3", "first"])
   }
 
-  @Test(.guarantee(.sharedSequencesReplay)) func `clears its replay when it stops`() async {
+  @Test(.guarantee(.sharedSequencesReplay))
+  func `a shared sequence clears its replay when it stops`() async {
     let (source, log) = (Messenger<Int>(), Log<String>())
     let shared = Tracked(source: source, log: log).broadcast(replaying: 2)
     var first: Subscription? = shared.subscription()
@@ -406,7 +429,8 @@ import Testing
     withExtendedLifetime(first) {}
   }
 
-  @Test(.guarantee(.lingeringContinuesWithoutSubscribers)) func `lingers without subscribers`()
+  @Test(.guarantee(.lingeringContinuesWithoutSubscribers))
+  func `a shared sequence lingers without subscribers`()
     async
   {
     let (source, log) = (Messenger<Int>(), Log<String>())
@@ -434,7 +458,8 @@ import Testing
     #expect(await late.first(1) == [9], "nothing from before is replayed")
   }
 
-  @Test(.guarantee(.lingeringContinuesWithoutSubscribers)) func `lingers no longer than it lives`()
+  @Test(.guarantee(.lingeringContinuesWithoutSubscribers))
+  func `a shared sequence lingers no longer than it lives`()
     async
   {
     let (source, log) = (Messenger<Int>(), Log<String>())

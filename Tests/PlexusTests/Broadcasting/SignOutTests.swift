@@ -18,7 +18,7 @@ import Testing
   }
 
   @Test(.guarantee(.noStateFromBeforeAReset), arguments: policies)
-  func `a publisher gives no subscriber a state from before`(policy: Policy) async {
+  func `a publisher gives no subscriber a state from before a sign-out`(policy: Policy) async {
     let publisher = DataPublisher<String>()
     publisher.update("secret")
     let late = publisher.subscription(bufferingPolicy: policy())
@@ -35,7 +35,7 @@ import Testing
   }
 
   @Test(.guarantee(.noStateFromBeforeAReset), arguments: policies)
-  func `a replayed state that was not read is not given either`(policy: Policy) async {
+  func `a replayed state that was not read is not given after a sign-out`(policy: Policy) async {
     let publisher = DataPublisher<String>()
     publisher.update("secret")
     let subscription = publisher.subscription(bufferingPolicy: policy())
@@ -47,7 +47,8 @@ import Testing
   }
 
   @Test(.guarantee(.noStateFromBeforeAReset), arguments: 0...40)
-  func `an iterator in the middle of what it reads skips the rest`(read: Int) async {
+  func `an iterator in the middle of what it reads skips the rest after a sign-out`(read: Int) async
+  {
     let publisher = DataPublisher<String>()
     let subscription = publisher.subscription(bufferingPolicy: .unbounded)
     var iterator = subscription.makeAsyncIterator()
@@ -59,7 +60,9 @@ import Testing
     #expect(await iterator.next()?.value == "public")
   }
 
-  @Test func `what was lost before still counts, and what was taken back does not`() async {
+  @Test func `what was lost before a sign-out still counts, and what was taken back does not`()
+    async
+  {
     let publisher = DataPublisher<String>()
     let subscription = publisher.subscription(bufferingPolicy: .bufferingNewest(3))
     for _ in 0..<10 { publisher.update("secret") }
@@ -73,7 +76,7 @@ import Testing
   }
 
   @Test(.guarantee(.noStateFromBeforeAReset), arguments: policies)
-  func `a handler of a publisher is given no state from before`(policy: Policy) async {
+  func `a handler of a publisher is given no state from before a sign-out`(policy: Policy) async {
     let publisher = DataPublisher<String>()
     let (host, log) = (SteppedHost(), Log<String?>())
     publisher.update("secret")
@@ -89,7 +92,9 @@ import Testing
   }
 
   @Test(.guarantee(.noStateFromBeforeAReset), arguments: policies)
-  func `a handler that suspends is given no state from before`(policy: Policy) async throws {
+  func `a suspending handler of a publisher is given no state from before a sign-out`(
+    policy: Policy
+  ) async throws {
     let publisher = DataPublisher<String>()
     let (gate, log) = (Gate(), Log<String?>())
     publisher.update("secret")
@@ -108,7 +113,9 @@ import Testing
   }
 
   @Test(.guarantee(.noStateFromBeforeAReset), arguments: policies)
-  func `a publisher of pages gives no subscriber a state from before`(policy: Policy) async throws {
+  func `a publisher of pages gives no subscriber a state from before a sign-out`(
+    policy: Policy
+  ) async throws {
     let publisher = Catalog().publisher()
     let subscription = publisher.subscription(bufferingPolicy: policy())
     try await publisher.loadFirstPage()
@@ -118,7 +125,7 @@ import Testing
   }
 
   @Test(.guarantee(.noStateFromBeforeAReset), arguments: policies)
-  func `a manager gives no subscriber a state from before`(policy: Policy) async throws {
+  func `a manager gives no subscriber a state from before a sign-out`(policy: Policy) async throws {
     struct Manager: DataManager {
       let publisher = DataPublisher<String>()
       func fetch() async throws -> String { "secret" }
@@ -131,7 +138,9 @@ import Testing
   }
 
   @Test(.guarantee(.noStateFromBeforeAReset), arguments: policies)
-  func `a multiplexer gives no subscriber a state from before`(policy: Policy) async throws {
+  func `a multiplexer gives no subscriber a state from before a sign-out`(
+    policy: Policy
+  ) async throws {
     let multiplexer = Multiplexer<String> { "secret" }
     let subscription = multiplexer.subscription(bufferingPolicy: policy())
     _ = try await multiplexer.refresh().request()
@@ -140,7 +149,7 @@ import Testing
   }
 
   @Test(.guarantee(.noStateFromBeforeAReset), arguments: policies)
-  func `a map gives no subscriber a state from before`(policy: Policy) async throws {
+  func `a map gives no subscriber a state from before a sign-out`(policy: Policy) async throws {
     let map = MultiplexerMap<String, String> { _ in "secret" }
     let keys = ["a", "b", "c"]
     for isClearedTogether in [false, true] {
@@ -161,7 +170,7 @@ import Testing
   }
 
   @Test(.guarantee(.noStateFromBeforeAReset), arguments: policies)
-  func `a repository gives no subscriber of a member a state from before`(
+  func `a repository gives no subscriber of a member a state from before a sign-out`(
     policy: Policy
   ) async throws {
     let repository = MuxRepository()

@@ -21,7 +21,9 @@ import Testing
     return (log, token)
   }
 
-  @Test func `publishes a loaded value once more at exactly that age`() async {
+  @Test func `a data publisher publishes a loaded value once more at exactly the age of staleness`()
+    async
+  {
     let (log, token) = observe()
     publisher.update(1)
     #expect(await log.first(2).last == "loaded(1)")
@@ -39,7 +41,7 @@ import Testing
     withExtendedLifetime(token) {}
   }
 
-  @Test func `is published to bounded readers and to loops, too`() async {
+  @Test func `staleness is published to bounded readers and to loops, too`() async {
     let states = publisher.subscribe()
     let all = publisher.subscription(bufferingPolicy: .unbounded)
     publisher.update(1)
@@ -50,7 +52,9 @@ import Testing
     #expect(await states.first(1).map(words) == ["loaded(1)"])
   }
 
-  @Test func `restarts the age with every value, loaded or updated`() async throws {
+  @Test func `a publisher of staleness restarts the age with every value, loaded or updated`()
+    async throws
+  {
     let (log, token) = observe()
     publisher.update(1)
     await clock.sleepers(1)
@@ -77,7 +81,8 @@ import Testing
   }
 
   @Test(arguments: ["startLoading", "fail", "reset"])
-  func `has no value in another state`(change: String) async {
+  func `a data publisher publishes no staleness in another state than loaded`(change: String) async
+  {
     publisher.update(1)
     await clock.sleepers(1)
     switch change {
@@ -92,7 +97,7 @@ import Testing
     #expect(await states.first(2).map(words).last == "loaded(2)")
   }
 
-  @Test func `keeps the old age when a reload was abandoned`() async {
+  @Test func `a publisher of staleness keeps the old age when a reload was abandoned`() async {
     publisher.update(1)
     await clock.sleepers(1)
     clock.advance(by: .seconds(6))
@@ -115,7 +120,9 @@ import Testing
     withExtendedLifetime(token) {}
   }
 
-  @Test func `says nothing more about a reload that was abandoned when it was stale by then`() async
+  @Test
+  func `staleness is not published again when a reload of a value already stale is abandoned`()
+    async
   {
     publisher.update(1)
     await clock.sleepers(1)
@@ -134,7 +141,9 @@ import Testing
     #expect(clock.sleeperCount == 0)
   }
 
-  @Test func `is published although something else happens at the same time`() async throws {
+  @Test func `staleness is published although something else happens at the same time`()
+    async throws
+  {
     // It wakes its sleepers late.
     struct Drowsy: Clock {
       let manual: ManualClock
@@ -178,14 +187,17 @@ import Testing
     #expect(await states.first(4).map(words) == expected)
   }
 
-  @Test func `starts one timer for any number of updates`() async {
+  @Test
+  func `a data publisher that publishes staleness starts one timer for any number of updates`()
+    async
+  {
     for value in 0..<1000 { publisher.update(value) }
     await clock.sleepers(1)
     for value in 0..<1000 { publisher.update(value) }
     #expect(clock.sleeperCount == 1)
   }
 
-  @Test func `is not kept alive by its timer, which ends with it`() async {
+  @Test func `a publisher of staleness is not kept alive by its timer, which ends with it`() async {
     let clock = ManualClock()
     let census = Census()
     var publisher: DataPublisher<Parcel>? = DataPublisher(
@@ -202,7 +214,9 @@ import Testing
     await census.falls(to: 0)
   }
 
-  @Test func `starts no timer after its release, whatever an abandoned load still does`() async {
+  @Test func `a released publisher of staleness starts no timer, whatever an abandoned load does`()
+    async
+  {
     let clock = ManualClock()
     let census = Census()
     let (begun, released) = (Log<Void>(), Log<Void>())
@@ -235,7 +249,7 @@ import Testing
     #expect(clock.sleeperCount == 0)
   }
 
-  @Test func `survives a clock that does not let it sleep`() async {
+  @Test func `a publisher of staleness works with a clock that does not let it sleep`() async {
     struct Sleepless: Clock {
       let manual: ManualClock
       var now: ManualClock.Instant { manual.now }
@@ -257,7 +271,9 @@ import Testing
     #expect(await states.first(3).map(words) == ["unknown", "loaded(1)", "loaded(2)"])
   }
 
-  @Test func `says nothing without the option, and starts no timer`() async {
+  @Test func `a data publisher without the option publishes no staleness and starts no timer`()
+    async
+  {
     let silent = (0..<50).flatMap { _ in
       [
         DataPublisher<Int>(staleAfter: .seconds(10), clock: clock),
@@ -272,7 +288,9 @@ import Testing
   }
 
   @Test(arguments: [Duration.zero, .seconds(-5)])
-  func `says nothing more about a value that is stale from the beginning`(age: Duration) async {
+  func `staleness is not published for a value that is stale from the beginning`(
+    age: Duration
+  ) async {
     let publisher = DataPublisher<Int>(staleAfter: age, publishesStaleness: true, clock: clock)
     let states = publisher.subscription(bufferingPolicy: .unbounded)
     publisher.update(1)
@@ -281,7 +299,7 @@ import Testing
     #expect(await states.first(3).map(words) == ["unknown", "loaded(1)", "loaded(2)"])
   }
 
-  @Test func `bears an age beyond all clocks`() async {
+  @Test func `a data publisher that publishes staleness accepts an age beyond all clocks`() async {
     let publisher = DataPublisher<Int>(
       staleAfter: .seconds(Int64.max),
       publishesStaleness: true,

@@ -4,7 +4,10 @@ import TestSupport
 import Testing
 
 @Suite(.fewAtOnce) struct `The number of subscribers as a stream` {
-  @Test func `begins with the number at the moment, and skips nothing`() async {
+  @Test
+  func `a stream of subscriber counts begins with the number at the moment, and skips nothing`()
+    async
+  {
     let messenger = Messenger<Int>()
     var kept: [Subscription<Int>] = [messenger.subscription()]
     let counts = messenger.subscriberCounts()
@@ -18,13 +21,17 @@ import Testing
     #expect(messenger.subscriberCount == 0)
   }
 
-  @Test func `does not begin with a handler whose owner has been released`() async {
+  @Test func `a stream of subscriber counts does not begin with a handler whose owner is released`()
+    async
+  {
     let messenger = Messenger<Int>()
     messenger.observe(as: Parcel(0)) { (_: Parcel, _: Int) in }
     #expect(await messenger.subscriberCounts().first(1) == [0])
   }
 
-  @Test func `counts streams and handlers alike, and does not count itself`() async {
+  @Test func `a stream of subscriber counts counts streams and handlers alike, and not itself`()
+    async
+  {
     let messenger = Messenger<Int>()
     let counts = messenger.subscriberCounts()
     #expect(messenger.subscriberCount == 0)
@@ -37,7 +44,10 @@ import Testing
     withExtendedLifetime(stream) {}
   }
 
-  @Test func `wakes a waiting reader when a subscriber joins or leaves`() async {
+  @Test
+  func `a stream of subscriber counts wakes a waiting reader when a subscriber joins or leaves`()
+    async
+  {
     let messenger = Messenger<Int>()
     let log = Log<Int>()
     let counts = messenger.subscriberCounts()
@@ -65,7 +75,7 @@ import Testing
     withExtendedLifetime(owner) {}
   }
 
-  @Test func `ends with the messenger, after a last zero`() async {
+  @Test func `a stream of subscriber counts ends with the messenger, after a last zero`() async {
     var messenger: Messenger<Int>? = Messenger()
     let counts = messenger?.subscriberCounts()
     let subscriptions = (0..<3).map { _ in messenger?.subscription() }
@@ -77,7 +87,10 @@ import Testing
     withExtendedLifetime(subscriptions) {}
   }
 
-  @Test func `is the same for every reader, each with a policy of its own`() async {
+  @Test
+  func `a stream of subscriber counts is the same for every reader, each with its own policy`()
+    async
+  {
     let messenger = Messenger<Int>()
     let all = (0..<3).map { _ in messenger.subscriberCounts() }
     let newest = messenger.subscriberCounts(bufferingPolicy: .bufferingNewest(1))
@@ -88,7 +101,7 @@ import Testing
   }
 
   @Test(.guarantee(.subscriberCountsYieldEveryChange))
-  func `steps by one while many join and leave at once`() async {
+  func `a stream of subscriber counts steps by one while many join and leave at once`() async {
     let messenger = Messenger<Int>()
     let counts = messenger.subscriberCounts()
     let reader = Task { await counts.all() }
@@ -110,7 +123,9 @@ import Testing
     #expect(zip(list, list.dropFirst()).allSatisfy { abs($0 - $1) == 1 })
   }
 
-  @Test func `is reported by publishers and shared sequences, too`() async {
+  @Test func `a stream of subscriber counts is reported by publishers and shared sequences, too`()
+    async
+  {
     let publisher = DataPublisher<Int>()
     let paged = PagedPublisher<Int, Int> { _ in Page(items: [], next: nil) }
     let shared = AsyncStream<Int> { _ in }.broadcast()
@@ -123,7 +138,10 @@ import Testing
     withExtendedLifetime((first, second)) {}
   }
 
-  @Test func `wakes a reader of a publisher's count whenever it waits`() async {
+  @Test
+  func `a stream of subscriber counts wakes a reader of a publisher's count whenever it waits`()
+    async
+  {
     let publisher = DataPublisher<Int>()
     let log = Log<Int>()
     let counts = publisher.subscriberCounts()
@@ -143,7 +161,7 @@ import Testing
     #expect(publisher.subscriberCount == 0)
   }
 
-  @Test func `rule 0.9: resumes no task under the lock of a publisher`() async {
+  @Test func `a stream of subscriber counts resumes no task under the lock of a publisher`() async {
     // Resuming a task enqueues it on its executor, which can be a user's.
     final class LockFinder: TaskExecutor {
       let publisher = DataPublisher<Int>()
@@ -179,7 +197,7 @@ import Testing
 }
 
 @Suite(.fewAtOnce) struct `Waiting for a subscriber` {
-  @Test func `returns at once if there is one`() async throws {
+  @Test func `waiting for a subscriber returns at once if there is one`() async throws {
     let messenger = Messenger<Int>()
     let subscription = messenger.subscription()
     try await messenger.waitForSubscriber()
@@ -188,7 +206,9 @@ import Testing
   }
 
   @MainActor @Test(.guarantee(.subscriberCountsYieldEveryChange))
-  func `returns when there was a subscriber, even for a moment`() async throws {
+  func `waiting for a subscriber returns when there was a subscriber, even for a moment`()
+    async throws
+  {
     let messenger = Messenger<Int>()
     let publisher = DataPublisher<Int>()
     let waiting = [
@@ -201,7 +221,8 @@ import Testing
     #expect(messenger.subscriberCount == 0)
   }
 
-  @MainActor @Test func `does not count a handler whose owner was released`() async {
+  @MainActor @Test
+  func `waiting for a subscriber does not count a handler whose owner was released`() async {
     let messenger = Messenger<Int>()
     messenger.observe(as: Parcel(0)) { (_: Parcel, _: Int) in }
     let waiting = Task { try await messenger.waitForSubscriber() }
@@ -210,7 +231,7 @@ import Testing
     await #expect(throws: CancellationError.self) { try await waiting.value }
   }
 
-  @MainActor @Test func `ends at once when its task is cancelled`() async {
+  @MainActor @Test func `waiting for a subscriber ends at once when its task is cancelled`() async {
     let paged = PagedPublisher<Int, Int> { _ in Page(items: [], next: nil) }
     for isLate in [false, true] {
       let waiting = Task { try await paged.waitForSubscriber() }
@@ -220,7 +241,7 @@ import Testing
     }
   }
 
-  @MainActor @Test func `throws when the broadcaster ends before`() async {
+  @MainActor @Test func `waiting for a subscriber throws when the broadcaster ends before`() async {
     let messenger = Messenger<Int>()
     let waiting = Task { try await messenger.waitForSubscriber() }
     await everybodyHasBegun()

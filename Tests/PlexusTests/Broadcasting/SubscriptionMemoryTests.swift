@@ -5,7 +5,7 @@ import Testing
 /// The objects that a subscription keeps alive, and for how long.
 @Suite(.fewAtOnce) struct `The memory of a subscription` {
   @Test(.guarantee(.subscriptionsRetainNothingRead))
-  func `keeps nothing before its position, however long it is kept`() async {
+  func `a subscription keeps nothing before its position, however long it is kept`() async {
     let messenger = Messenger<Parcel>()
     let census = Census()
     let subscription = messenger.subscription()
@@ -17,7 +17,7 @@ import Testing
     withExtendedLifetime(subscription) {}
   }
 
-  @Test func `keeps nothing for an iterator that another has overtaken`() async {
+  @Test func `a subscription keeps nothing for an iterator that another has overtaken`() async {
     let messenger = Messenger<Parcel>()
     let census = Census()
     let subscription = messenger.subscription()
@@ -33,7 +33,7 @@ import Testing
     #expect(await iterator.next() == nil)
   }
 
-  @Test func `keeps only what its window holds`() async {
+  @Test func `a subscription keeps only what its window holds`() async {
     let messenger = Messenger<Parcel>()
     let census = Census()
     let subscription = messenger.subscription(bufferingPolicy: .bufferingNewest(5))
@@ -44,7 +44,7 @@ import Testing
     withExtendedLifetime((subscription, single)) {}
   }
 
-  @Test func `gives back what a wider window kept when its reader leaves`() async {
+  @Test func `a subscription gives back what its wider window kept when its reader leaves`() async {
     let messenger = Messenger<Parcel>()
     let census = Census()
     let single = messenger.subscription(bufferingPolicy: .bufferingNewest(1))
@@ -58,7 +58,7 @@ import Testing
   }
 
   @Test(arguments: [Policy.oldest(3), .oldest(0), .newest(0)])
-  func `keeps nothing beyond the limit of its buffer`(policy: Policy) async {
+  func `a subscription keeps nothing beyond the limit of its buffer`(policy: Policy) async {
     let messenger = Messenger<Parcel>()
     let census = Census()
     let subscription = messenger.subscription(bufferingPolicy: policy())
@@ -67,7 +67,7 @@ import Testing
     withExtendedLifetime(subscription) {}
   }
 
-  @Test func `retains nothing of an ignored author`() async {
+  @Test func `a subscription retains nothing of an ignored author`() async {
     let messenger = Messenger<Parcel>()
     let census = Census()
     let author = Author()
@@ -77,7 +77,7 @@ import Testing
     withExtendedLifetime(subscription) {}
   }
 
-  @Test func `costs nothing without subscribers`() {
+  @Test func `messages without subscribers cost no memory`() {
     let messenger = Messenger<Parcel>()
     let census = Census()
     for number in 0..<100 { messenger.send(census.parcel(number)) }
@@ -89,7 +89,7 @@ import Testing
     .guarantee(.subscriptionsRetainNothingRead),
     arguments: [Policy.unbounded, .newest(100), .oldest(100)]
   )
-  func `is given back when its loop is cancelled, although the subscription is kept`(
+  func `the backlog of a cancelled loop is given back, although the subscription is kept`(
     policy: Policy
   ) async {
     let messenger = Messenger<Parcel>()
@@ -106,7 +106,10 @@ import Testing
     withExtendedLifetime(subscription) {}
   }
 
-  @Test func `holds a million elements and gives them back without exhausting the stack`() async {
+  @Test
+  func `a subscription holds a million elements and releases them without exhausting the stack`()
+    async
+  {
     let messenger = Messenger<Int>()
     let subscription = messenger.subscription()
     for number in 0..<1_000_000 { messenger.send(number) }
@@ -119,7 +122,9 @@ import Testing
     withExtendedLifetime(subscription) {}
   }
 
-  @Test func `gives a million objects back when the last of many readers leaves`() async {
+  @Test func `a subscription gives a million objects back when the last of many readers leaves`()
+    async
+  {
     let messenger = Messenger<Parcel>()
     var subscriptions = (0..<3).map { _ in messenger.subscription() }
     weak let last = sendMillion(to: messenger)
@@ -135,7 +140,7 @@ import Testing
     return last
   }
 
-  @Test func `is over for a task that was cancelled before it waits`() async {
+  @Test func `a subscription is over for a task that was cancelled before it waits`() async {
     let messenger = Messenger<Int>()
     let census = Census()
     for policy in [Policy.unbounded, .newest(1), .newest(0), .oldest(1)] {
@@ -150,7 +155,7 @@ import Testing
   }
 
   @Test(.guarantee(.releasedSourcesEndTheirStreams))
-  func `does not keep its broadcaster alive while a task waits`() async {
+  func `a subscription does not keep its broadcaster alive while a task waits`() async {
     var messenger: Messenger<Int>? = Messenger()
     weak let weakMessenger = messenger
     let log = Log<Int>()
@@ -168,7 +173,7 @@ import Testing
   }
 
   @Test(arguments: [1_000, .max])
-  func `keeps nothing that the reader of a large buffer has read`(limit: Int) async {
+  func `a subscription keeps nothing that the reader of a large buffer has read`(limit: Int) async {
     let (messenger, census) = (Messenger<Parcel>(), Census())
     let subscription = messenger.subscription(bufferingPolicy: .bufferingNewest(limit))
     for number in 0..<1_000 { messenger.send(census.parcel(number)) }
@@ -182,7 +187,7 @@ import Testing
     arguments: [Policy.unbounded, .newest(3)],
     1...15
   )
-  func `keeps nothing that every reader has read once they wait`(
+  func `a subscription keeps nothing that every reader has read once they wait`(
     policy: Policy,
     count: Int
   ) async {
@@ -209,7 +214,7 @@ import Testing
     .guarantee(.readElementsAreReleasedWhileReadersWait),
     arguments: [Policy.unbounded, .newest(3)]
   )
-  func `keeps nothing for readers that wait when the one that was behind leaves`(
+  func `a subscription keeps nothing for waiting readers when the one that was behind leaves`(
     policy: Policy
   ) async {
     let (messenger, census) = (Messenger<Parcel>(), Census())
@@ -230,7 +235,7 @@ import Testing
     await task.value
   }
 
-  @Test func `still reads what an iterator holds that was left alone`() async {
+  @Test func `a subscription still reads what an abandoned iterator holds`() async {
     let (messenger, census) = (Messenger<Parcel>(), Census())
     let subscription = messenger.subscription()
     var iterator = subscription.makeAsyncIterator()

@@ -12,7 +12,7 @@ import Testing
   ]
 
   @Test(.guarantee(.waitersResumeInSubscriptionOrder), arguments: policies)
-  func `rule 0.2: is the order in which loops that wait get elements and the end`(
+  func `subscription order is the order in which loops that wait get elements and the end`(
     policies: [Policy]
   ) async throws {
     let messenger = Messenger<Int>()
@@ -35,7 +35,7 @@ import Testing
   }
 
   @Test(.guarantee(.waitersResumeInSubscriptionOrder), arguments: policies)
-  func `rule 0.2: stays the order for loops that wait when subscribers before them leave`(
+  func `subscription order stays the same for waiting loops when subscribers before them leave`(
     policies: [Policy]
   ) async throws {
     let messenger = Messenger<Int>()

@@ -4,7 +4,8 @@ import Testing
 
 /// The guarantees for one reader.
 @Suite(.fewAtOnce) struct `A subscription` {
-  @Test(.guarantee(.policiesLimitBuffers)) func `loses nothing under the unbounded policy`() async {
+  @Test(.guarantee(.policiesLimitBuffers))
+  func `a subscription loses nothing under the unbounded policy`() async {
     let messenger = Messenger<Int>()
     let subscription = messenger.subscription()
     for number in 0..<1000 { messenger.send(number) }
@@ -14,7 +15,9 @@ import Testing
   }
 
   @Test(.guarantee(.policiesLimitBuffers), arguments: [1, 2, 3, 15, 16, 17, 100])
-  func `skips ahead to the newest elements and counts what it has skipped`(limit: Int) async {
+  func `a subscription skips ahead to the newest elements and counts what it has skipped`(
+    limit: Int
+  ) async {
     let messenger = Messenger<Int>()
     let subscription = messenger.subscription(bufferingPolicy: .bufferingNewest(limit))
     for number in 0..<limit { messenger.send(number) }
@@ -31,7 +34,7 @@ import Testing
   }
 
   @Test(.guarantee(.policiesLimitBuffers), arguments: [1, 2, 3, 15, 16, 17, 100])
-  func `refuses what arrives while as many elements wait as it was given room for`(
+  func `a subscription refuses what arrives while as many elements wait as it was given room for`(
     limit: Int
   ) async {
     let messenger = Messenger<Int>()
@@ -47,7 +50,7 @@ import Testing
   }
 
   @Test(arguments: [0, -1, .min])
-  func `with a limit of zero or less keeps nothing for a reader that does not wait`(
+  func `a subscription with a limit of zero or less keeps nothing unless its reader waits`(
     limit: Int
   ) async {
     for policy in [BufferingPolicy<Int>.bufferingNewest(limit), .bufferingOldest(limit)] {
@@ -61,7 +64,9 @@ import Testing
   }
 
   @Test(arguments: [Policy.newest(0), .newest(-7), .oldest(0), .oldest(.min)])
-  func `with a limit of zero passes an element to a waiting reader`(policy: Policy) async {
+  func `a subscription with a limit of zero passes an element to a waiting reader`(
+    policy: Policy
+  ) async {
     let messenger = Messenger<Int>()
     let subscription = messenger.subscription(bufferingPolicy: policy())
     let reader = SteppedReader()
@@ -82,7 +87,7 @@ import Testing
     #expect(log.entries == [1, 3])
   }
 
-  @Test func `with the largest limits works as without a limit`() async {
+  @Test func `a subscription with the largest limits works as without a limit`() async {
     for policy in [BufferingPolicy<Int>.bufferingNewest(.max), .bufferingOldest(.max)] {
       let messenger = Messenger<Int>()
       let subscription = messenger.subscription(bufferingPolicy: policy)
@@ -93,7 +98,7 @@ import Testing
   }
 
   @Test(.guarantee(.policiesDoNotAffectOtherReaders))
-  func `of another policy never disturbs the others`() async {
+  func `a subscription of another policy never disturbs the others`() async {
     let messenger = Messenger<Int>()
     let policies: [Policy] = [
       .newest(1), .unbounded, .newest(7), .oldest(3), .newest(3), .oldest(20), .newest(0),
@@ -116,7 +121,7 @@ import Testing
   }
 
   @Test(.guarantee(.copiesShareOnePosition), arguments: Policy.roomy)
-  func `shares one position among its copies`(policy: Policy) async {
+  func `a subscription shares one position among its copies`(policy: Policy) async {
     let messenger = Messenger<Int>()
     let subscription = messenger.subscription(bufferingPolicy: policy())
     let copy = subscription
@@ -133,7 +138,7 @@ import Testing
   }
 
   @Test(.guarantee(.copiesShareOnePosition), arguments: Policy.roomy)
-  func `continues where a loop was left with break`(policy: Policy) async {
+  func `a subscription continues where a loop was left with break`(policy: Policy) async {
     let messenger = Messenger<Int>()
     let subscription = messenger.subscription(bufferingPolicy: policy())
     for number in 0..<40 { messenger.send(number) }
@@ -149,7 +154,7 @@ import Testing
   }
 
   @Test(arguments: [Policy.unbounded, .newest(1), .oldest(1)])
-  func `ends permanently`(policy: Policy) async {
+  func `a subscription ends permanently`(policy: Policy) async {
     let messenger = Messenger<Int>()
     let subscription = messenger.subscription(bufferingPolicy: policy())
     var iterator = subscription.makeAsyncIterator()
@@ -163,7 +168,7 @@ import Testing
     }
   }
 
-  @Test func `delivers what was sent last before the end`() async {
+  @Test func `a subscription delivers what was sent last before the end`() async {
     // Around the border between two chunks.
     for count in 0..<50 {
       let messenger = Messenger<Int>()
@@ -174,7 +179,9 @@ import Testing
     }
   }
 
-  @Test func `made after others have read on without the log starts with the next element`() async {
+  @Test func `a subscription starts with the next element if others have read on without the log`()
+    async
+  {
     let messenger = Messenger<Int>()
     for round in 0..<5 {
       var unread: Subscription<Int>? = messenger.subscription()
@@ -191,7 +198,7 @@ import Testing
     #expect(messenger.subscriberCount == 0)
   }
 
-  @Test func `made after the end is over at once`() async {
+  @Test func `a subscription made after the end is over at once`() async {
     let messenger = Messenger<Int>()
     messenger.finish()
     for policy in [Policy.unbounded, .newest(1), .newest(0), .oldest(1)] {
@@ -205,7 +212,9 @@ import Testing
     .startsProcess,
     arguments: [Policy.unbounded, .newest(1), .oldest(1)]
   )
-  func `iterated by two tasks at once stops the program with a sentence`(policy: Policy) async {
+  func `a subscription iterated by two tasks at once stops the program with a sentence`(
+    policy: Policy
+  ) async {
     switch policy {
     case .unbounded:
       await #expect(processExitsWith: .failure) { await iterateTwice(.unbounded) }
@@ -217,7 +226,7 @@ import Testing
   }
 
   @Test(.guarantee(.sharedIterationStopsWithAMessage), .startsProcess)
-  func `iterated by two tasks as a stream stops the program`() async {
+  func `a subscription iterated by two tasks as a stream stops the program`() async {
     await #expect(processExitsWith: .failure) {
       let messenger = Messenger<Int>()
       let stream = messenger.subscribe()

@@ -44,7 +44,7 @@ import Testing
     .guarantee(.noLockWhileUserCodeRuns),
     arguments: [Policy.unbounded, .newest(1), .newest(3), .newest(0), .oldest(0), .oldest(2)]
   )
-  func `rule 0.9: not when an element is displaced, read or left unread`(policy: Policy) async {
+  func `no lock is held when an element is displaced, read or left unread`(policy: Policy) async {
     let messenger = Messenger<Parcel>()
     let (census, released) = (Census(), Log<Void>())
     var subscription: Subscription<Parcel>? = messenger.subscription(bufferingPolicy: policy())
@@ -58,7 +58,7 @@ import Testing
     #expect(released.count >= 40)
   }
 
-  @Test func `rule 0.9: not when an ignored message or one without subscribers is released`() {
+  @Test func `no lock is held when an ignored message or one without subscribers is released`() {
     let messenger = Messenger<Parcel>()
     let (census, released, author) = (Census(), Log<Void>(), Author())
     messenger.send(parcel(census, messenger, released))
@@ -72,7 +72,7 @@ import Testing
   }
 
   @Test(arguments: [Policy.unbounded, .newest(0), .newest(3), .oldest(3)])
-  func `rule 0.9: not when a subscriber that ignores an author loses an element`(
+  func `no lock is held when a subscriber that ignores an author loses an element`(
     policy: Policy
   ) async {
     let messenger = Messenger<Parcel>()
@@ -91,7 +91,7 @@ import Testing
   @Test(arguments: [
     (BufferingPolicy<Parcel>.bufferingNewest(2), 2), (.bufferingOldest(2), 2), (.unbounded, 20),
   ])
-  func `rule 0.9: not when a handler is too slow for an element`(
+  func `no lock is held when a handler is too slow for an element`(
     policy: BufferingPolicy<Parcel>,
     handled: Int
   ) async {
@@ -108,7 +108,7 @@ import Testing
   }
 
   @Test(arguments: [Policy.unbounded, .newest(5), .oldest(5)])
-  func `rule 0.9: not when finish or the release of the messenger gives a backlog back`(
+  func `no lock is held when finish or the release of the messenger gives a backlog back`(
     policy: Policy
   ) async {
     for finishes in [true, false] {
@@ -128,7 +128,7 @@ import Testing
   }
 
   @Test(arguments: [Policy.unbounded, .newest(50), .oldest(50)])
-  func `rule 0.9: not when a cancelled loop gives its backlog back`(policy: Policy) async {
+  func `no lock is held when a cancelled loop gives its backlog back`(policy: Policy) async {
     let messenger = Messenger<Parcel>()
     let (census, released) = (Census(), Log<Void>())
     let subscription = messenger.subscription(bufferingPolicy: policy())
@@ -143,7 +143,7 @@ import Testing
   }
 
   @Test(.guarantee(.noLockWhileUserCodeRuns), arguments: HandlerSite.allCases)
-  func `rule 0.9: not when a handler is released, with or without a backlog`(
+  func `no lock is held when a handler is released, with or without a backlog`(
     site: HandlerSite
   ) async {
     let stage = ContractStage(MessengerSubject(finishes: true))
@@ -163,7 +163,7 @@ import Testing
     }
   }
 
-  @Test func `rule 0.9: not when a handler that is cancelled gives its backlog back`() async {
+  @Test func `no lock is held when a handler that is cancelled gives its backlog back`() async {
     let (messenger, host) = (Messenger<Parcel>(), SteppedHost())
     let (census, released) = (Census(), Log<Void>())
     let token = await host.observe(messenger, .unbounded) { _ in }
@@ -176,7 +176,7 @@ import Testing
   }
 
   @Test(arguments: HandlerSite.allCases)
-  func `rule 0.9: not when finish releases the handlers`(site: HandlerSite) async {
+  func `no lock is held when finish releases the handlers`(site: HandlerSite) async {
     let stage = ContractStage(MessengerSubject(finishes: true))
     let messenger = stage.source
     let (census, released) = (Census(), Log<Void>())
@@ -197,7 +197,7 @@ import Testing
   }
 
   @Test(arguments: [false, true])
-  func `rule 0.9: not when an owner is released inside of its handler`(isAsync: Bool) async {
+  func `no lock is held when an owner is released inside of its handler`(isAsync: Bool) async {
     let messenger = Messenger<Parcel>()
     let (census, released) = (Census(), Log<Void>())
     let owner = Guarded<Parcel?>(parcel(census, messenger, released))
@@ -216,7 +216,7 @@ import Testing
     #expect(messenger.subscriberCount == 0)
   }
 
-  @Test func `rule 0.9: not when the count finds released owners`() async {
+  @Test func `no lock is held when the count finds released owners`() async {
     let messenger = Messenger<Parcel>()
     let (census, released) = (Census(), Log<Void>())
     for _ in 0..<10 { observeAsNobody(messenger, holding: parcel(census, messenger, released)) }
@@ -234,7 +234,7 @@ import Testing
   }
 
   @Test(.guarantee(.noLockWhileUserCodeRuns), arguments: [false, true])
-  func `rule 0.9: not when a state gives way to another`(isObserved: Bool) async throws {
+  func `no lock is held when a state gives way to another`(isObserved: Bool) async throws {
     let publisher = DataPublisher<Parcel>()
     let (census, released) = (Census(), Log<Void>())
     func parcel() -> Parcel {
@@ -274,7 +274,7 @@ import Testing
     #expect(released.count == changes.count + 1)
   }
 
-  @Test func `rule 0.9: not when an error gives way`() async {
+  @Test func `no lock is held when an error gives way to another state`() async {
     final class Trouble: Error, Sendable {
       let onRelease: @Sendable () -> Void
       init(onRelease: @escaping @Sendable () -> Void) { self.onRelease = onRelease }
@@ -304,7 +304,7 @@ import Testing
     withExtendedLifetime(subscription) {}
   }
 
-  @Test func `rule 0.9: not when the result of a load is dropped`() async throws {
+  @Test func `no lock is held when the result of a load is dropped`() async throws {
     let publisher = DataPublisher<Parcel>()
     let (census, released, gate) = (Census(), Log<Void>(), Gate())
     let load = Task {
@@ -325,7 +325,7 @@ import Testing
   }
 
   @Test(.guarantee(.noLockWhileUserCodeRuns))
-  func `rule 0.9: not when a task is resumed on an executor of the user`() async {
+  func `no lock is held when a task is resumed on an executor of the user`() async {
     let messenger = Messenger<Parcel>()
     let publisher = DataPublisher<Parcel>()
     let executor = InquisitiveExecutor {

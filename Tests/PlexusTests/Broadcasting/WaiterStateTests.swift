@@ -64,7 +64,7 @@ import Testing
     }
   }
 
-  @Test func `all sequences of departures leave the right ones behind`() async {
+  @Test func `all sequences of departures leave the right waiters behind`() async {
     // The places of the others move when one leaves.
     for first in 0..<5 {
       for second in 0..<5 where second != first {
@@ -93,7 +93,7 @@ import Testing
     #expect(waiter.takeTask() == nil)
   }
 
-  @Test func `numbers are given out once and are never zero`() async {
+  @Test func `numbers of waiters are given out once and are never zero`() async {
     let numbers = await withTaskGroup(of: [UInt64].self) { group in
       for _ in 0..<4 { group.addTask { (0..<500).map { _ in UniqueID.next() } } }
       return await group.reduce(into: []) { $0 += $1 }

@@ -4,7 +4,7 @@ import Testing
 @testable import Plexus
 
 @Suite(.fewAtOnce) struct `Chunked queue state` {
-  @Test func `behaves like an array for any sequence of appending and removing`() {
+  @Test func `a chunked queue behaves like an array for any sequence of appending and removing`() {
     var queue = ChunkedQueue<Int>()
     var list: ArraySlice<Int> = []
     var random = SeededRandom(seed: 1)
@@ -26,7 +26,7 @@ import Testing
   }
 
   @Test(arguments: [1, 63, 64, 65, 128, 129, 193])
-  func `returns elements in order at the limits of its chunks`(count: Int) {
+  func `a chunked queue returns elements in order at the limits of its chunks`(count: Int) {
     var queue = ChunkedQueue<Int>()
     for number in 0..<count { queue.append(number) }
     for number in 0..<count { #expect(queue.popFirst() == number) }
@@ -34,7 +34,10 @@ import Testing
   }
 
   @Test(arguments: [0, 1, 64, 65, 128, 129], [0, 1, 64, 65])
-  func `returns chunks in order, also after single elements`(count: Int, popped: Int) {
+  func `a chunked queue returns chunks in order, also after single elements`(
+    count: Int,
+    popped: Int
+  ) {
     var queue = ChunkedQueue<Int>()
     for number in 0..<count { queue.append(number) }
     var taken: [Int] = []
@@ -52,7 +55,7 @@ import Testing
   }
 
   @Test(arguments: [0, 1, 64, 65, 193])
-  func `returns all elements in order, also after single elements`(count: Int) {
+  func `a chunked queue returns all elements in order, also after single elements`(count: Int) {
     var queue = ChunkedQueue<Int>()
     for number in 0..<count { queue.append(number) }
     #expect(queue.popFirst() == (count > 0 ? 0 : nil))
@@ -62,7 +65,7 @@ import Testing
     #expect(queue.popFirst() == -1)
   }
 
-  @Test func `keeps elements in chunks of limited size`() {
+  @Test func `a chunked queue keeps elements in chunks of limited size`() {
     var queue = ChunkedQueue<Int>()
     for number in 0..<100_000 { queue.append(number) }
     #expect(queue.first.count <= 64)
@@ -70,7 +73,7 @@ import Testing
     #expect(queue.middle.count <= 1_563)
   }
 
-  @Test func `releases an element when it is removed`() {
+  @Test func `a chunked queue releases an element when it is removed`() {
     var queue = ChunkedQueue<Parcel>()
     let census = Census()
     for number in 0..<1_200 { queue.append(census.parcel(number)) }

@@ -6,7 +6,7 @@ import Testing
 @Suite(.fewAtOnce) struct `An identity table` {
   private final class Subject {}
 
-  @Test func `behaves like a dictionary for any sequence of changes`() {
+  @Test func `an identity table behaves like a dictionary for any sequence of changes`() {
     let subjects = (0..<40).map { _ in Subject() }
     let identities = [nil] + subjects.map { Optional(ObjectIdentifier($0)) }
     var random = SeededRandom(seed: 3)

@@ -4,7 +4,7 @@ import Testing
 @testable import Plexus
 
 @Suite(.fewAtOnce) struct `Ring state` {
-  @Test func `returns elements in order, regardless of their offset`() {
+  @Test func `a ring returns elements in order, regardless of their offset`() {
     for offset in 0..<20 {
       var ring = Ring<Int>()
       for number in 0..<offset {
@@ -20,7 +20,7 @@ import Testing
     }
   }
 
-  @Test func `behaves like an array for any sequence of appending and removing`() {
+  @Test func `a ring behaves like an array for any sequence of appending and removing`() {
     var ring = Ring<Int>()
     var list: [Int] = []
     var random = SeededRandom(seed: 1)
@@ -39,7 +39,7 @@ import Testing
   }
 
   @Test(arguments: [0, 1, 3, 5, 9])
-  func `removes up to a number of the oldest elements`(maximum: Int) {
+  func `a ring removes up to a number of the oldest elements`(maximum: Int) {
     var ring = Ring<Int>()
     for number in 0..<5 { ring.append(number) }
     #expect(Array(ring.popFirst(atMost: maximum)) == Array(0..<min(maximum, 5)))
@@ -47,7 +47,7 @@ import Testing
     #expect(ring.popFirst() == (maximum < 5 ? maximum : nil))
   }
 
-  @Test func `releases an element when it is removed`() {
+  @Test func `a ring releases an element when it is removed`() {
     var ring = Ring<Parcel>()
     let census = Census()
     for number in 0..<10 { ring.append(census.parcel(number)) }
@@ -59,7 +59,7 @@ import Testing
     #expect(census.living == 0)
   }
 
-  @Test func `frees its memory after a long backlog`() {
+  @Test func `a ring frees its memory after a long backlog`() {
     var ring = Ring<Int>()
     for number in 0..<1000 { ring.append(number) }
     #expect(ring.slots.count >= 1000)
@@ -69,7 +69,7 @@ import Testing
     #expect(ring.popFirst() == 1)
   }
 
-  @Test func `is a value: a copy keeps elements that the original removes`() {
+  @Test func `a ring is a value: a copy keeps elements that the original removes`() {
     var ring = Ring<Int>()
     for number in 0..<4 { ring.append(number) }
     var copy = ring

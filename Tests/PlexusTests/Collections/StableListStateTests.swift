@@ -4,7 +4,7 @@ import Testing
 @testable import Plexus
 
 @Suite(.fewAtOnce) struct `A stable list` {
-  @Test func `keeps the order of the remaining elements, like an array`() {
+  @Test func `a stable list keeps the order of the remaining elements, like an array`() {
     var random = SeededRandom(seed: 7)
     var roster = StableList<String>()
     var model: [(number: Int, member: String)] = []

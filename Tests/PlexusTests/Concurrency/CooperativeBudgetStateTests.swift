@@ -20,7 +20,8 @@ import Testing
     return 0
   }
 
-  @Test(.guarantee(.loopsYieldTheirActor)) func `lasts until the clock ticks`() {
+  @Test(.guarantee(.loopsYieldTheirActor)) func `a cooperative budget lasts until the clock ticks`()
+  {
     var (budget, time) = (CooperativeBudget(), Nanoseconds(0))
     for _ in 0..<10 {
       let begin = time
@@ -29,7 +30,7 @@ import Testing
     }
   }
 
-  @Test func `reads the clock after each element if elements are slow`() {
+  @Test func `a cooperative budget reads the clock after each element if elements are slow`() {
     var (budget, time) = (CooperativeBudget(), Nanoseconds(0))
     let first = elements(until: &budget, each: 1_000_000, time: &time)
     #expect(first == 16)
@@ -39,7 +40,7 @@ import Testing
     }
   }
 
-  @Test func `does not read the clock for a single element`() {
+  @Test func `a cooperative budget does not read the clock for a single element`() {
     var (budget, readings) = (CooperativeBudget(), 0)
     func now() -> Nanoseconds {
       readings += 1
@@ -53,7 +54,7 @@ import Testing
     #expect(readings == 0)
   }
 
-  @Test func `reads the clock every 64 elements if they are fast`() {
+  @Test func `a cooperative budget reads the clock every 64 elements if they are fast`() {
     var (budget, readings) = (CooperativeBudget(), 0)
     func now() -> Nanoseconds {
       readings += 1
@@ -76,7 +77,9 @@ import Testing
     .guarantee(.loopsYieldTheirActor),
     arguments: [Policy.unbounded, .oldest(100), .newest(64)]
   )
-  func `yields its actor to other tasks when the clock has ticked`(policy: Policy) async {
+  func `a loop over a subscription yields its actor to other tasks when the clock has ticked`(
+    policy: Policy
+  ) async {
     let time = Guarded(Nanoseconds(0))
     let hub = BroadcastHub<Int>(time: {
       time.withLock { time in
@@ -101,7 +104,7 @@ import Testing
   }
 
   @Test(arguments: [Policy.unbounded, .oldest(100), .newest(64)])
-  func `keeps its actor until the clock ticks`(policy: Policy) async {
+  func `a loop over a subscription keeps its actor until the clock ticks`(policy: Policy) async {
     let hub = BroadcastHub<Int>(time: { 0 })
     let (reader, log) = (SteppedReader(), Log<Int>())
     let subscription = hub.subscription(bufferingPolicy: policy())

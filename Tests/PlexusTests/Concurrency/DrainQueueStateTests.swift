@@ -27,14 +27,15 @@ import Testing
     done.append(numbers)
   }
 
-  @Test func `processes items one after another`() {
+  @Test func `a drain queue processes items one after another`() {
     let (queue, done) = (makeQueue(), Log<[Int]>())
     #expect(add(0, to: queue, done))
     #expect(add(2, to: queue, done))
     #expect(done.entries == [[0], [0, 2], [0, 2, 1], [0, 2, 1, 0]])
   }
 
-  @Test func `rejects items after the close, and processes the remaining ones before the ending`() {
+  @Test
+  func `a closed drain queue rejects items, and processes the remaining ones before the ending`() {
     let queue = makeQueue()
     func perform(_ number: Int, _ numbers: inout [Int]) {
       if number == 7 {
@@ -53,7 +54,7 @@ import Testing
     #expect(queue.value == [7, 1, 2, -1])
   }
 
-  @Test func `ends immediately if it is idle`() {
+  @Test func `a drain queue ends immediately if it is idle`() {
     let queue = makeQueue()
     queue.close()
     #expect(queue.value == [-1])
@@ -91,7 +92,7 @@ import Testing
   }
 
   @Test(.guarantee(.callsLeaveForeignActions))
-  func `has a caller process the items of others for about a millisecond`() async {
+  func `a drain queue has a caller process the items of others for about a millisecond`() async {
     let (queue, handOvers) = await queueWithOthers(upTo: 100, taking: 400_000)
     #expect(handOvers.value == 1)
     #expect(queue.value.count <= 6)
@@ -99,7 +100,7 @@ import Testing
   }
 
   @Test(.guarantee(.callsLeaveForeignActions))
-  func `has a caller process a limited number of items of others`()
+  func `a drain queue has a caller process a limited number of items of others`()
     async
   {
     let (queue, handOvers) = await queueWithOthers(upTo: 3_000, taking: 0)
@@ -108,7 +109,7 @@ import Testing
   }
 
   @Test(.guarantee(.callsLeaveForeignActions))
-  func `is passed on once, and taken over by the next caller`() async {
+  func `a drain queue is passed on once, and taken over by the next caller`() async {
     let (queue, handOvers) = await queueWithOthers(upTo: 20, taking: 500_000)
     let count = queue.value.count
     #expect(count < 8)
@@ -121,7 +122,10 @@ import Testing
     #expect(!queue.resume(append))
   }
 
-  @Test func `is passed on again if the task has resumed while a caller was draining`() async {
+  @Test
+  func `a drain queue is passed on again if the task has resumed while a caller was draining`()
+    async
+  {
     let (queue, handOvers) = await queueWithOthers(upTo: 100, taking: 400_000)
     #expect(handOvers.value == 1)
     var hasResumed = false
@@ -139,7 +143,7 @@ import Testing
   }
 
   @Test(.guarantee(.callsLeaveForeignActions))
-  func `is drained by the task in portions after a handover, and then the ending runs`()
+  func `a drain queue is drained by the task in portions after a handover, before the ending`()
     async
   {
     let (queue, handOvers) = await queueWithOthers(upTo: 20, taking: 500_000)
@@ -154,7 +158,7 @@ import Testing
   }
 
   @Test(.guarantee(.callsLeaveForeignActions))
-  func `processes items that its own items add without a limit`() {
+  func `a drain queue processes items that its own items add without a limit`() {
     let (queue, handOvers) = (makeQueue(), Tally())
     func perform(_ number: Int, _ numbers: inout [Int]) {
       time.withLock { $0 += 1_000_000 }

@@ -66,7 +66,7 @@ import Testing
   }
 
   @Test(.guarantee(.callsLeaveForeignActions), arguments: [Call.dispatch, .consume])
-  func `is limited in a call, and all of it is done in order`(call: Call) async {
+  func `work for others is limited in a call, and all of it is done in order`(call: Call) async {
     let log = Log<Int>()
     let (processed, source) = count(call, 5_000, into: log)
     #expect(processed >= 1)
@@ -76,7 +76,7 @@ import Testing
   }
 
   @Test(.guarantee(.callsLeaveForeignActions), arguments: Call.allCases)
-  func `takes about a millisecond of a call`(call: Call) async {
+  func `work for others takes about a millisecond of a call`(call: Call) async {
     let log = Log<Int>()
     let (processed, source) = count(call, 30, into: log, busyForAMillisecond)
     #expect(processed <= 4)
@@ -84,7 +84,8 @@ import Testing
     withExtendedLifetime(source) {}
   }
 
-  @Test(.guarantee(.loopsYieldTheirActor)) func `is not kept from an actor by handlers of a bus`()
+  @Test(.guarantee(.loopsYieldTheirActor))
+  func `work for others is not kept from an actor by handlers of a bus`()
     async
   {
     let (bus, host, log) = (EventBus(), SteppedHost(), Log<Int>())
@@ -101,7 +102,7 @@ import Testing
   }
 
   @Test(.guarantee(.loopsYieldTheirActor), arguments: ["messenger", "bus", "current value"])
-  func `is not kept from an actor by a loop`(source: String) async {
+  func `work for others is not kept from an actor by a loop`(source: String) async {
     let (messenger, bus, value) = (Messenger<Int>(), EventBus(), CurrentValue(0))
     let (loop, log) = (Loop(), Log<Void>())
     var task: Task<Void, Never>

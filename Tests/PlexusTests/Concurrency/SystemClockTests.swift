@@ -17,7 +17,8 @@ import Testing
     return false
   }
 
-  @Test(.guarantee(.timeComesFromTheInjectedClock)) func `makes the value of a publisher stale`()
+  @Test(.guarantee(.timeComesFromTheInjectedClock))
+  func `the clock of the system makes the value of a publisher stale`()
     async
   {
     let publisher = DataPublisher<Int>(staleAfter: instant)
@@ -25,7 +26,8 @@ import Testing
     #expect(await comesTrue { publisher.isStale })
   }
 
-  @Test(.guarantee(.timeComesFromTheInjectedClock)) func `expires a retained event`() async {
+  @Test(.guarantee(.timeComesFromTheInjectedClock))
+  func `the clock of the system expires a retained event`() async {
     struct Brief: Event {
       var persistence: EventPersistence { .persistent(.neverClear, timeToLive: .nanoseconds(1)) }
     }
@@ -34,7 +36,8 @@ import Testing
     #expect(await comesTrue { bus.pendingEvents(of: Brief.self).isEmpty })
   }
 
-  @Test(.guarantee(.timeComesFromTheInjectedClock)) func `makes the values of caches stale`()
+  @Test(.guarantee(.timeComesFromTheInjectedClock))
+  func `the clock of the system makes the values of caches stale`()
     async throws
   {
     var policy = CachePolicy()
@@ -65,7 +68,9 @@ import Testing
   }
 
   @Test(.guarantee(.timeToLiveContinuesDuringSleep))
-  func `makes a value stale after its millisecond, not a tick later`() async throws {
+  func `the clock of the system makes a value stale after its millisecond, not a tick later`()
+    async throws
+  {
     let tally = Tally()
     let map = MultiplexerMap<Int, Int>(policy: CachePolicy(timeToLive: .milliseconds(1))) { _ in
       tally.increment()
@@ -79,7 +84,8 @@ import Testing
     }
   }
 
-  @Test(.guarantee(.timeComesFromTheInjectedClock)) func `fires debouncers and throttlers`() async {
+  @Test(.guarantee(.timeComesFromTheInjectedClock))
+  func `the clock of the system fires debouncers and throttlers`() async {
     let debouncer = Debouncer(delay: instant)
     let variable = DebouncerVar(0, delay: instant)
     let throttler = Throttler(interval: instant, leading: false)
@@ -95,7 +101,7 @@ import Testing
   }
 
   @Test(.guarantee(.timeComesFromTheInjectedClock))
-  func `advances debounced and throttled sequences`() async {
+  func `the clock of the system advances debounced and throttled sequences`() async {
     let source = Messenger<Int>()
     let debounced = source.subscription().debounced(for: instant)
     let throttled = source.subscription().throttled(for: instant, leading: false)

@@ -13,21 +13,21 @@ import Testing
   ]
 
   @Test(arguments: pairs)
-  func `represents a duration, or the nearest one in its range`(
+  func `a number of nanoseconds represents a duration, or the nearest one in its range`(
     duration: Duration,
     expected: Nanoseconds
   ) {
     #expect(Nanoseconds(saturating: duration) == expected)
   }
 
-  @Test func `adds up to the longest time at most`() {
+  @Test func `a number of nanoseconds adds up to the longest time at most`() {
     #expect(Nanoseconds(5).addingSaturating(7) == 12)
     #expect(Nanoseconds.max.addingSaturating(1) == .max)
     #expect(Nanoseconds.min.addingSaturating(-1) == .min)
     #expect(Nanoseconds.min.addingSaturating(.max) == -1)
   }
 
-  @Test func `is scaled to the longest time at most`() {
+  @Test func `a number of nanoseconds is scaled to the longest time at most`() {
     #expect(Nanoseconds(1_000).scaled(by: 1.1) == 1_100)
     #expect(Nanoseconds.max.scaled(by: 1) == .max)
     #expect(Nanoseconds.max.scaled(by: 2) == .max)
@@ -37,7 +37,7 @@ import Testing
 }
 
 @Suite(.fewAtOnce) struct `A time source` {
-  @Test func `measures durations that are shorter than a tick of the coarse clock`() {
+  @Test func `a time source measures durations that are shorter than a tick of the coarse clock`() {
     let time = TimeSource(ContinuousClock())
     var hasMeasured = false
     for _ in 0..<100_000 where !hasMeasured {
@@ -49,7 +49,7 @@ import Testing
     #expect(hasMeasured)
   }
 
-  @Test func `reads the clock that it was given`() {
+  @Test func `a time source reads the clock that it was given`() {
     let clock = ManualClock()
     clock.advance(by: .seconds(5))
     let source = TimeSource(clock)
@@ -58,7 +58,7 @@ import Testing
     #expect(source.now() == 7)
   }
 
-  @Test func `of the continuous clock never goes back`() {
+  @Test func `a time source of the continuous clock never goes back`() {
     let source = TimeSource(ContinuousClock())
     var last = source.now()
     for _ in 0..<100_000 {
@@ -69,7 +69,7 @@ import Testing
     #expect(source.clock == nil)
   }
 
-  @Test func `of any other clock reads that clock`() {
+  @Test func `a time source of any other clock reads that clock`() {
     #expect(TimeSource(SuspendingClock()).clock != nil)
   }
 }

@@ -26,7 +26,9 @@ import Testing
   }
 
   @Test(arguments: [10, 40, 1_000] as [Nanoseconds])
-  func `is a millisecond of fast calls, and the clock is seldom read`(duration: Nanoseconds) {
+  func `the budget of a turn is a millisecond of fast calls, and the clock is seldom read`(
+    duration: Nanoseconds
+  ) {
     var readings = 0
     let (count, time) = calls(of: [duration], readings: &readings)
     #expect((1_000_000...1_200_000).contains(time))
@@ -34,14 +36,16 @@ import Testing
   }
 
   @Test(arguments: [100_000, 400_000, 1_000_000, 3_000_000] as [Nanoseconds])
-  func `is spent after few slow calls`(duration: Nanoseconds) {
+  func `the budget of a turn on an actor is spent after few slow calls`(duration: Nanoseconds) {
     var readings = 0
     let (count, time) = calls(of: [duration], readings: &readings)
     #expect(time <= max(1_600_000, 5 * duration))
     #expect(count >= 3)
   }
 
-  @Test func `is spent soon when fast calls are followed by slow ones`() {
+  @Test
+  func `the budget of a turn on an actor is spent soon when fast calls are followed by slow ones`()
+  {
     var readings = 0
     let durations =
       [Nanoseconds](repeating: 50, count: 2_000) + [Nanoseconds](repeating: 500_000, count: 50)
@@ -49,7 +53,7 @@ import Testing
     #expect(time < 10_000_000)
   }
 
-  @Test func `is not spent by a thread that was stopped once`() {
+  @Test func `the budget of a turn on an actor is not spent by a thread that was stopped once`() {
     var (readings, durations) = (0, [Nanoseconds](repeating: 2_000, count: 64))
     durations[9] = 50_000_000
     #expect(calls(of: durations, readings: &readings, atMost: 64).count == 64)

@@ -6,8 +6,8 @@ import Testing
 @Suite(.fewAtOnce) struct `A wait list` {
   typealias State = WaitListState<Int>
 
-  @Test(arguments: 0..<5) func `returns every parked caller once, when the event occurs`(late: Int)
-  {
+  @Test(arguments: 0..<5)
+  func `a wait list returns every parked caller once, when the event occurs`(late: Int) {
     var state = State()
     let places = (0..<5).map { _ in state.join() }
     #expect(state.count == 5)
@@ -22,7 +22,7 @@ import Testing
     #expect(parked(state.finish()).isEmpty, "No caller is resumed twice")
   }
 
-  @Test(arguments: 0..<3) func `removes a parked caller that leaves`(leaving: Int) {
+  @Test(arguments: 0..<3) func `a wait list removes a parked caller that leaves`(leaving: Int) {
     var state = State()
     let places = (0..<3).map { _ in state.join() }
     for (number, place) in places.enumerated() { _ = state.park(number, in: place) }
@@ -36,7 +36,7 @@ import Testing
   }
 
   @Test(arguments: [false, true])
-  func `does not park a caller that has left`(eventComes: Bool) {
+  func `a wait list does not park a caller that has left`(eventComes: Bool) {
     var state = State()
     let place = state.join()
     #expect(state.leave(place) == (true, nil))
@@ -46,7 +46,7 @@ import Testing
     #expect(state.isOver == eventComes)
   }
 
-  @Test func `frees the place of a caller that withdraws`() {
+  @Test func `a wait list frees the place of a caller that withdraws`() {
     var state = State()
     let first = state.join()
     let second = state.join()
@@ -61,7 +61,7 @@ import Testing
     #expect(state.isOver)
   }
 
-  @Test func `lets a caller go without parking once the event has occurred`() {
+  @Test func `a wait list lets a caller go without parking once the event has occurred`() {
     var state = State()
     let first = state.join()
     let second = state.join()
@@ -80,7 +80,7 @@ import Testing
     #expect(isLast && state.isOver)
   }
 
-  @Test func `ignores a caller that leaves after the event`() {
+  @Test func `a wait list ignores a caller that leaves after the event`() {
     var state = State()
     let place = state.join()
     _ = state.park(1, in: place)
@@ -89,7 +89,7 @@ import Testing
     #expect(state.count == 0)
   }
 
-  @Test func `reuses places, but never while they are taken`() {
+  @Test func `a wait list reuses places, but never while they are taken`() {
     var state = State()
     var taken: Set<WaitPlace> = []
     var random = SeededRandom(seed: 3)

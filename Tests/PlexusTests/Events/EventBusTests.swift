@@ -6,7 +6,7 @@ import Testing
 /// Posting and observing without retention.
 @Suite(.fewAtOnce) struct `An event bus` {
   @Test(.guarantee(.eventsReachTheirTypeAndScope))
-  func `delivers events to streams and handlers that subscribed before the post`()
+  func `an event bus delivers events to streams and handlers that subscribed before the post`()
     async
   {
     let (bus, log) = (EventBus(), Log<Int>())
@@ -24,7 +24,7 @@ import Testing
     withExtendedLifetime((token, other)) {}
   }
 
-  @Test func `has a shared instance`() async {
+  @Test func `an event bus has a shared instance`() async {
     struct OwnEvent: Event {}
     let stream = EventBus.shared.subscribe(to: OwnEvent.self)
     EventBus.shared.post(OwnEvent())
@@ -32,7 +32,7 @@ import Testing
     #expect(EventBus.shared === EventBus.shared)
   }
 
-  @Test func `shares nothing with another bus`() async {
+  @Test func `an event bus shares nothing with another bus`() async {
     let (bus, other) = (EventBus(), EventBus())
     let stream = bus.subscription(to: Ping.self)
     other.post(Ping(1))
@@ -41,7 +41,8 @@ import Testing
     #expect(other.subscriberCount(for: Ping.self) == 0)
   }
 
-  @Test(.guarantee(.eventsReachTheirTypeAndScope)) func `delivers by exact type and exact scope`()
+  @Test(.guarantee(.eventsReachTheirTypeAndScope))
+  func `an event bus delivers by exact type and exact scope`()
     async
   {
     let bus = EventBus()
@@ -57,7 +58,8 @@ import Testing
     #expect(await notices.first(1) == [Notice(9)])
   }
 
-  @Test(.guarantee(.eventsReachTheirTypeAndScope)) func `distinguishes scopes by value and type`() {
+  @Test(.guarantee(.eventsReachTheirTypeAndScope))
+  func `an event bus distinguishes scopes by value and type`() {
     enum Side: Hashable, Sendable { case left, right }
     struct Window: Hashable, Sendable { let number: Int }
     #expect(EventScope("a") == "a")
@@ -72,7 +74,7 @@ import Testing
     #expect(Set([EventScope(1), EventScope(1), "a", EventScope("a")]).count == 2)
   }
 
-  @Test func `distinguishes scopes with equal hash values`() async {
+  @Test func `an event bus distinguishes scopes with equal hash values`() async {
     struct Clashing: Hashable, Sendable {
       let number: Int
       func hash(into hasher: inout Hasher) {}
@@ -88,7 +90,7 @@ import Testing
   }
 
   @Test(.guarantee(.eventsAreRetainedByTheirRule))
-  func `posts an existential event by its dynamic type`() async {
+  func `an event bus posts an existential event by its dynamic type`() async {
     let bus = EventBus()
     let stream = bus.subscription(to: Ping.self)
     let event: any Event = Ping(1)
@@ -100,7 +102,7 @@ import Testing
   }
 
   @MainActor @Test(.guarantee(.eventsHaveOneOrderPerScope))
-  func `calls the handlers of one actor in subscription order, event by event`()
+  func `an event bus calls the handlers of one actor in subscription order, event by event`()
     async
   {
     let (bus, log) = (EventBus(), Log<String>())
@@ -206,7 +208,7 @@ import Testing
     withExtendedLifetime(token) {}
   }
 
-  @Test func `counts streams and handlers of exactly one type and scope`() {
+  @Test func `an event bus counts streams and handlers of exactly one type and scope`() {
     let bus = EventBus()
     let stream = bus.subscription(to: Ping.self)
     var tokens = (0..<3).map { _ in bus.observe(Ping.self) { _ in } }
@@ -245,7 +247,9 @@ import Testing
     #expect(newest.droppedCount == 9 - limit)
   }
 
-  @Test func `registers a subscriber while another with the same hash value leaves`() async {
+  @Test func `an event bus registers a subscriber while another with the same hash value leaves`()
+    async
+  {
     struct Clashing: Hashable, Sendable {
       let number: Int
       var onCompare: @Sendable () -> Void = {}

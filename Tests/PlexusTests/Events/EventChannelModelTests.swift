@@ -197,11 +197,11 @@ import Testing
     return count
   }
 
-  @Test func `every sequence of six steps keeps the guarantees`() throws {
+  @Test func `every sequence of six steps keeps the guarantees of an event channel`() throws {
     #expect(try walk(World(), depth: 6) > 10_000)
   }
 
-  @Test func `long random sequences keep the guarantees`() throws {
+  @Test func `long random sequences keep the guarantees of an event channel`() throws {
     for seed in 0..<2000 {
       var random = SeededRandom(seed: UInt64(seed))
       var world = World()

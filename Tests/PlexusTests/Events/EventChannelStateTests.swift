@@ -189,7 +189,7 @@ import Testing
     #expect(state.isEmpty)
   }
 
-  @Test func `keeps its order when many events come and go`() {
+  @Test func `an event channel keeps its order when many events come and go`() {
     var state = State()
     for number in 0..<500 {
       _ = state.post("\(number)", .persistent(.neverClear, limit: 40), at: 0)

@@ -8,7 +8,7 @@ import Testing
 @Suite(.fewAtOnce) struct `Channels of scopes` {
   let bus = EventBus()
 
-  @Test func `are removed with their last stream`() {
+  @Test func `channels of scopes are removed with their last stream`() {
     for number in 0..<1000 {
       let stream = bus.subscription(to: Ping.self, scope: EventScope(number))
       #expect(bus.core.scopedChannelCount == 1)
@@ -17,7 +17,7 @@ import Testing
     #expect(bus.core.scopedChannelCount == 0)
   }
 
-  @Test func `are removed with their last handler`() async {
+  @Test func `channels of scopes are removed with their last handler`() async {
     for number in 0..<100 {
       let scope = EventScope(number)
       let token = bus.observe(Ping.self, scope: scope) { _ in }
@@ -30,7 +30,8 @@ import Testing
     #expect(bus.core.scopedChannelCount == 0)
   }
 
-  @Test func `are released with their bus, although their handlers and streams retain them`() {
+  @Test
+  func `channels of scopes are released with their bus, though handlers and streams retain them`() {
     weak var channel: EventChannel?
     weak var scoped: EventChannel?
     var tokens: [ObservationToken] = []
@@ -54,7 +55,7 @@ import Testing
     #expect(scoped == nil)
   }
 
-  @Test func `are removed with their last retained event`() {
+  @Test func `channels of scopes are removed with their last retained event`() {
     for number in 0..<100 {
       let scope = EventScope(number)
       bus.post(Notice(1, .clearImmediately), scope: scope)
@@ -68,7 +69,7 @@ import Testing
     }
   }
 
-  @Test func `are not created for events without subscribers and retention`() {
+  @Test func `channels of scopes are not created for events without subscribers and retention`() {
     for number in 0..<100 {
       bus.post(Ping(number), scope: EventScope(number))
       bus.post(Notice(number, .neverClear, limit: 0), scope: EventScope(number))
@@ -80,7 +81,7 @@ import Testing
     #expect(bus.core.scopedChannelCount == 0)
   }
 
-  @Test func `with expired events or released owners do not accumulate`() {
+  @Test func `channels of scopes with expired events or released owners do not accumulate`() {
     final class Owner: Sendable {}
     let clock = ManualClock()
     let bus = EventBus(clock: clock)
@@ -94,7 +95,7 @@ import Testing
   }
 
   @Test(arguments: [true, false])
-  func `replace a handler atomically`(suspends: Bool) {
+  func `channels of scopes replace a handler atomically`(suspends: Bool) {
     let channel = bus.core.makeChannel(of: Ping.self, in: nil)
     let recipe = Handler.Recipe(
       isolation: nil,
@@ -110,7 +111,7 @@ import Testing
   }
 
   @Test(.guarantee(.slowHandlersDelayNoOtherScope), arguments: [0, 1_000])
-  func `cost a post one look-up of its own scope, regardless of the number of others`(
+  func `a post costs one look-up of its own scope, regardless of the number of other channels`(
     others: Int
   ) async {
     struct Room: Hashable, Sendable {

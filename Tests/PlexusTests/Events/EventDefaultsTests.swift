@@ -10,7 +10,9 @@ import Testing
     let persistenceRule: PersistenceRule
   }
 
-  @Test(.guarantee(.eventsAreRetainedByTheirRule)) func `an event is not retained`() async {
+  @Test(.guarantee(.eventsAreRetainedByTheirRule)) func `an event is not retained by default`()
+    async
+  {
     #expect(Plain().persistence == .none)
     #expect(EventPersistence.none.rule == nil)
     let bus = EventBus()
@@ -38,7 +40,7 @@ import Testing
   }
 
   @Test(.guarantee(.eventsReachTheirTypeAndScope))
-  func `posting and subscribing are without a scope`() async {
+  func `posting and subscribing are without a scope by default`() async {
     let bus = EventBus()
     let stream = bus.subscribe(to: Ping.self)
     let subscription = bus.subscription(to: Ping.self)

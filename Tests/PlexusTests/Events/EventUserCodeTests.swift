@@ -15,7 +15,7 @@ import Testing
   }
 
   @Test(.guarantee(.noLockWhileUserCodeRuns), arguments: [nil] + PersistenceRule.allCases)
-  func `rule 0.9: not when an event is delivered, replayed, refused or left unread`(
+  func `no lock is held when an event is delivered, replayed, refused or left unread`(
     rule: PersistenceRule?
   ) async {
     let (bus, census) = (EventBus(), Census())
@@ -36,7 +36,7 @@ import Testing
     #expect(census.living == 0)
   }
 
-  @Test func `rule 0.9: not when a limit, time or the release of the bus drops an event`() async {
+  @Test func `no lock is held when a limit, time or the release of the bus drops an event`() async {
     struct Bounded: Event {
       let parcel: Parcel
       var persistence: EventPersistence {
@@ -58,7 +58,7 @@ import Testing
   }
 
   @Test(arguments: [true, false])
-  func `rule 0.9: not when a handler is released`(isAsync: Bool) async {
+  func `no lock is held when a handler of events is released`(isAsync: Bool) async {
     let (bus, census) = (EventBus(), Census())
     func add(id: Int) {
       let captured = parcel(bus, census)
@@ -99,7 +99,7 @@ import Testing
   }
 
   @Test(.guarantee(.noLockWhileUserCodeRuns))
-  func `rule 0.9: not when scopes and ids are compared, hashed or released`() async {
+  func `no lock is held when scopes and ids are compared, hashed or released`() async {
     let (bus, census) = (EventBus(), Census())
     func nosy(_ number: Int) -> Nosy { Nosy(number: number, bus: bus, parcel: parcel(bus, census)) }
     for number in 0..<6 {
@@ -122,7 +122,7 @@ import Testing
     #expect(census.living == 0)
   }
 
-  @Test func `rule 0.9: not when the persistence of an event or the time of the clock is read`() {
+  @Test func `no lock is held when the persistence of an event or the time of the clock is read`() {
     struct Curious: Event {
       let bus: EventBus
       var persistence: EventPersistence {

@@ -21,7 +21,7 @@ import Testing
 
   @MainActor
   @Test(.guarantee(.forwardedEventsCallHandlersAlike), arguments: [nil] + PersistenceRule.allCases)
-  func `has its handlers called in subscription order, event by event`(
+  func `a forwarded subscription calls its handlers in subscription order, event by event`(
     rule: PersistenceRule?
   ) async {
     let (bus, log) = (EventBus(), Log<String>())
@@ -49,7 +49,7 @@ import Testing
 
   @MainActor
   @Test(.guarantee(.forwardedEventsCallHandlersAlike), arguments: [false, true])
-  func `does not count the handler of a released owner, and keeps events posted for it`(
+  func `a forwarder does not count a released owner's handler, and keeps events posted for it`(
     isAsync: Bool
   ) async {
     let bus = EventBus()
@@ -74,7 +74,9 @@ import Testing
 
   @MainActor
   @Test(.guarantee(.forwardedEventsCallHandlersAlike), arguments: [nil] + PersistenceRule.allCases)
-  func `counts a handler only once it has run`(rule: PersistenceRule?) async {
+  func `a forwarded subscription to events counts a handler only once it has run`(
+    rule: PersistenceRule?
+  ) async {
     let (bus, log, gate) = (EventBus(), Log<String>(), Gate())
     let notices = Notices(bus: bus)
     let tokens = [
@@ -103,7 +105,9 @@ import Testing
 
   @MainActor
   @Test(.guarantee(.forwardedEventsCallHandlersAlike))
-  func `keeps a retained event until a handler has handled it`() async {
+  func `a forwarded subscription to events keeps a retained event until a handler has handled it`()
+    async
+  {
     let (bus, log) = (EventBus(), Log<Int>())
     for number in 1...3 { bus.post(Notice(number, .clearImmediately)) }
     bus.post(Notice(4, .neverClear))
@@ -123,7 +127,7 @@ import Testing
   }
 
   @Test(.guarantee(.forwardedEventsCallHandlersAlike))
-  func `gives its handlers all retained events, also if its limit has no room for them`()
+  func `a forwarded subscription gives its handlers all retained events, whatever its limit`()
     async
   {
     let (bus, log) = (EventBus(), Log<Int>())
@@ -149,7 +153,7 @@ import Testing
 
   @MainActor
   @Test(.guarantee(.forwardedEventsCallHandlersAlike))
-  func `retains nothing instead of an event that was read from it before`() async {
+  func `a forwarded subscription retains nothing instead of an event that was read before`() async {
     let (bus, log) = (EventBus(), Log<Int>())
     for number in 1...2 { bus.post(Notice(number, .clearImmediately)) }
     let subscription = bus.subscription(to: Notice.self)
@@ -170,7 +174,9 @@ import Testing
     .guarantee(.forwardedEventsCallHandlersAlike),
     arguments: [Policy.unbounded, .newest(2), .newest(100), .oldest(2)]
   )
-  func `gives its handlers what was posted while it subscribed`(policy: Policy) async {
+  func `a forwarded subscription gives its handlers what was posted while it subscribed`(
+    policy: Policy
+  ) async {
     for isAsync in [false, true] {
       let (bus, log) = (EventBus(), Log<Int>())
       let notices = Notices(bus: bus) { for number in 0..<5 { bus.post(Notice(number)) } }
@@ -199,7 +205,7 @@ import Testing
 
   @MainActor
   @Test(arguments: [nil] + PersistenceRule.allCases)
-  func `gives its handlers once what was posted while it subscribed, beside others of their actor`(
+  func `handlers on one actor get once what was posted while their forwarder subscribed`(
     rule: PersistenceRule?
   ) async {
     let (bus, others, log) = (EventBus(), Log<Int>(), Log<Int>())
@@ -218,7 +224,10 @@ import Testing
   }
 
   @MainActor
-  @Test func `takes its place in subscription order when it subscribed`() async {
+  @Test
+  func `a forwarded subscription has its place in subscription order from when it subscribed`()
+    async
+  {
     let (bus, log) = (EventBus(), Log<String>())
     let tokens = Log<ObservationToken>()
     let notices = Notices(bus: bus) {
@@ -230,7 +239,7 @@ import Testing
     withExtendedLifetime((token, tokens)) {}
   }
 
-  @Test func `detects a handler that waits for itself`() async {
+  @Test func `a forwarded subscription to events detects a handler that waits for itself`() async {
     let (bus, log) = (EventBus(), Log<PostOutcome>())
     let token = Notices(bus: bus).observe { (notice: Notice) async in
       if notice.number == 0 { log.append(await bus.postAndWait(Notice(1))) }
@@ -240,7 +249,9 @@ import Testing
     withExtendedLifetime(token) {}
   }
 
-  @Test func `does not count the handler of a released owner on a view of it`() async {
+  @Test func `a view of a forwarded subscription does not count the handler of a released owner`()
+    async
+  {
     let bus = EventBus()
     var owner: Parcel? = Parcel(0)
     if let owner { Notices(bus: bus).map(\.number).observe(as: owner) { _, _ in } }
@@ -251,7 +262,9 @@ import Testing
   }
 
   @Test(arguments: [false, true])
-  func `frees its handlers at the end of the bus, after the last event`(isAsync: Bool) async {
+  func `a forwarded subscription frees its handlers at the end of the bus, after the last event`(
+    isAsync: Bool
+  ) async {
     let (census, log, bag) = (Census(), Log<Int>(), ObservationBag())
     var bus: EventBus? = EventBus()
     if let bus {

@@ -20,7 +20,8 @@ import Testing
   enum Screen: Hashable, Sendable { case home, settings }
   struct Place: Hashable, Sendable { let row, column: Int }
 
-  @Test(.guarantee(.handlersLiveAsLongAsTheirOwner)) func `lives as long as its token`() async {
+  @Test(.guarantee(.handlersLiveAsLongAsTheirOwner))
+  func `a handler of events lives as long as its token`() async {
     let (bus, log) = (EventBus(), Log<Int>())
     var token: ObservationToken? = bus.observe(Ping.self) { log.append($0.number) }
     await bus.postAndWait(Ping(1))
@@ -35,7 +36,7 @@ import Testing
   }
 
   @Test(.guarantee(.handlersLiveAsLongAsTheirOwner))
-  func `lives as long as its owner, which it does not keep alive`() async {
+  func `a handler of events lives as long as its owner, which it does not keep alive`() async {
     let (bus, log) = (EventBus(), Log<String>())
     var owner: Owner? = Owner(log)
     if let owner {
@@ -57,7 +58,7 @@ import Testing
     #expect(log.count == 3)
   }
 
-  @Test func `can release its own owner while it runs`() async {
+  @Test func `a handler of events can release its own owner while it runs`() async {
     let (bus, log, gate) = (EventBus(), Log<String>(), Gate())
     let owner = Guarded<Owner?>(Owner(log))
     if let someone = owner.withLock({ $0 }) {
@@ -80,7 +81,9 @@ import Testing
   }
 
   @Test(.guarantee(.handlersLiveAsLongAsTheirOwner))
-  func `with an id lives until it is removed, whatever the type of the id`() async {
+  func `a handler of events with an id lives until it is removed, whatever the type of the id`()
+    async
+  {
     let (bus, log) = (EventBus(), Log<String>())
     bus.observe(id: "name", Ping.self) { _ in log.append("string") }
     bus.observe(id: 7, Ping.self) { _ in log.append("int") }
@@ -102,7 +105,7 @@ import Testing
   }
 
   @Test(.guarantee(.handlersLiveAsLongAsTheirOwner))
-  func `is removed by id for all types and scopes, or for one`() async {
+  func `a handler of events is removed by id for all types and scopes, or for one`() async {
     let bus = EventBus()
     func observe() {
       bus.observe(id: "x", Ping.self) { _ in }
@@ -131,7 +134,8 @@ import Testing
   }
 
   @Test(.guarantee(.replacingReplacesTheHandler))
-  func `is replaced by one of the same id, type and scope, which is last in order`() async {
+  func `a handler is replaced by one of the same id, type and scope, which is last in order`() async
+  {
     let (bus, log) = (EventBus(), Log<String>())
     bus.observe(id: "x", Ping.self) { _ in log.append("x") }
     bus.observe(id: "x", Ping.self, scope: "left") { _ in log.append("left") }
@@ -149,7 +153,7 @@ import Testing
     #expect(bus.subscriberCount(for: Ping.self, scope: "left") == 0)
   }
 
-  @Test func `is distinguished from one whose id has the same hash value`() {
+  @Test func `a handler of events is distinguished from one whose id has the same hash value`() {
     struct Clashing: Hashable, Sendable {
       let number: Int
       func hash(into hasher: inout Hasher) {}
@@ -165,7 +169,8 @@ import Testing
     #expect(bus.subscriberCount(for: Ping.self) == 1)
   }
 
-  @Test(.guarantee(.replacingReplacesTheHandler)) func `replaces another one without an overlap`()
+  @Test(.guarantee(.replacingReplacesTheHandler))
+  func `a handler of events replaces another one without an overlap`()
     async
   {
     let (bus, log) = (EventBus(), Log<Int>())
@@ -184,7 +189,7 @@ import Testing
     #expect(log.entries.last == 1000)
   }
 
-  @Test func `that removes itself or others is not called again`() async {
+  @Test func `a handler of events that removes itself or others is not called again`() async {
     for rule in [nil, PersistenceRule.neverClear] {
       let (bus, log) = (EventBus(), Log<String>())
       bus.observe(id: "a", Notice.self) { notice in
@@ -202,7 +207,9 @@ import Testing
     }
   }
 
-  @Test func `that is removed while it runs has its task cancelled, and fails if it throws`() async
+  @Test
+  func `a handler that is removed while it runs has its task cancelled, and fails if it throws`()
+    async
   {
     for rule in [nil, PersistenceRule.clearAfterAllCurrentSubscribersNotified] {
       let (bus, gate) = (EventBus(), Gate())
@@ -218,7 +225,9 @@ import Testing
   }
 
   @Test(arguments: [nil, PersistenceRule.clearAfterAllCurrentSubscribersNotified])
-  func `that is removed before its turn is not waited for`(rule: PersistenceRule?) async {
+  func `a handler of events that is removed before its turn is not waited for`(
+    rule: PersistenceRule?
+  ) async {
     let (bus, deaf) = (EventBus(), Gate())
     let stream = bus.subscription(to: Notice.self)
     bus.observe(id: 1, Notice.self) { notice async in
@@ -236,7 +245,8 @@ import Testing
     deaf.open()
   }
 
-  @Test(.guarantee(.slowHandlersDelayNoOtherScope)) func `takes a constant time for each event`()
+  @Test(.guarantee(.slowHandlersDelayNoOtherScope))
+  func `a handler of events takes a constant time for each event`()
     async
   {
     // In quadratic time this would take hours.
@@ -274,7 +284,7 @@ import Testing
     }
   }
 
-  @MainActor @Test func `of main-actor code runs on the main actor`() async {
+  @MainActor @Test func `a handler of events of main-actor code runs on the main actor`() async {
     let (bus, label) = (EventBus(), Label())
     let tokens = label.observe(bus)
     await bus.postAndWait(Ping(1))
@@ -305,7 +315,7 @@ import Testing
     }
   }
 
-  @Test func `of an actor runs on the actor`() async {
+  @Test func `a handler of events of an actor runs on the actor`() async {
     let (bus, counter) = (EventBus(), Counter())
     let tokens = await counter.observe(bus)
     await bus.postAndWait(Ping(1))
@@ -315,7 +325,9 @@ import Testing
     withExtendedLifetime(tokens) {}
   }
 
-  @Test func `does not start again once it was cancelled on its own actor`() async {
+  @Test func `a handler of events does not start again once it was cancelled on its own actor`()
+    async
+  {
     let (bus, log, host) = (EventBus(), Log<Int>(), SteppedHost())
     let token = bus.observe(Ping.self) { @MainActor ping in log.append(ping.number) }
     await MainActor.run {

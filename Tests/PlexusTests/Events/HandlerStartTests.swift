@@ -16,7 +16,7 @@ import Testing
 
   @MainActor
   @Test(.guarantee(.cancelledHandlersDoNotStart), arguments: Kind.allCases, [0, 1, 2, 3, 5, 8])
-  func `does not start after it was cancelled on the main actor`(
+  func `an asynchronous handler does not start after it was cancelled on the main actor`(
     kind: Kind,
     turns: Int
   ) async {
@@ -73,7 +73,9 @@ import Testing
   }
 
   @Test(.guarantee(.cancelledHandlersDoNotStart), arguments: [0, 1, 2, 3, 5, 8])
-  func `does not start after it was cancelled on its own actor`(turns: Int) async {
+  func `an asynchronous handler does not start after it was cancelled on its own actor`(
+    turns: Int
+  ) async {
     for _ in 0..<Self.rounds {
       let (bus, log, census) = (EventBus(), Log<Int>(), Census())
       let host = Host(bus: bus)

@@ -16,7 +16,7 @@ import Testing
     arguments: Removal.allCases,
     PersistenceRule.allCases
   )
-  func `no longer blocks persistent events when it is removed`(
+  func `a handler of events that hangs no longer blocks persistent events when it is removed`(
     removal: Removal,
     rule: PersistenceRule
   ) async {
@@ -57,7 +57,7 @@ import Testing
   }
 
   @Test(.guarantee(.queuedEventsAreDeliveredInPortions))
-  func `does not leave its whole backlog to the thread that removes it`() async {
+  func `a hanging handler does not leave its whole backlog to the thread that removes it`() async {
     let (bus, deaf, released) = (EventBus(), Gate(), Log<Bool>())
     let token = bus.observe(Shipment.self) { _ async in
       try? await deaf.wait()
@@ -78,7 +78,7 @@ import Testing
   }
 
   @Test(.guarantee(.hangingHandlersCanBeRemoved))
-  func `no longer blocks persistent events when it is removed while it blocks its thread`()
+  func `a hanging handler that blocks its thread does not block persistent events once removed`()
     async
   {
     let (bus, host, calls, log) = (EventBus(), SteppedHost(), Log<Void>(), Log<Int>())
@@ -107,7 +107,7 @@ import Testing
   }
 
   @Test(.guarantee(.hangingHandlersCanBeRemoved), .guarantee(.selfRemovingHandlersReportInASecond))
-  func `reports its result if it removes itself without suspending`() async {
+  func `a hanging handler reports its result if it removes itself without suspending`() async {
     let (bus, token) = (EventBus(), Guarded<ObservationToken?>(nil))
     let observation = bus.observe(Notice.self) { _ in
       token.withLock { $0 }?.cancel()
@@ -123,7 +123,7 @@ import Testing
     arguments: [true, false],
     PersistenceRule.allCases
   )
-  func `blocks persistent events for a second at most after it has removed itself`(
+  func `a hanging handler blocks persistent events for a second at most after removing itself`(
     isAsync: Bool,
     rule: PersistenceRule
   ) async {
@@ -175,7 +175,7 @@ import Testing
   }
 
   @Test(.guarantee(.selfRemovingHandlersReportInASecond), arguments: PersistenceRule.allCases)
-  func `reports its result if it removes itself and suspends for less than a second`(
+  func `a hanging handler reports its result if it removes itself and suspends below a second`(
     rule: PersistenceRule
   ) async {
     let clock = ManualClock()
@@ -201,7 +201,7 @@ import Testing
   }
 
   @Test(.guarantee(.hangingHandlersCanBeRemoved))
-  func `no longer blocks persistent events when a task that it has started removes it`()
+  func `a hanging handler does not block persistent events once a task it started removes it`()
     async
   {
     let (bus, deaf, log) = (EventBus(), Gate(), Log<Int>())
@@ -229,7 +229,7 @@ import Testing
   }
 
   @Test(.guarantee(.hangingHandlersCanBeRemoved))
-  func `no longer blocks a replay when it is removed`() async {
+  func `a handler of events that hangs no longer blocks a replay when it is removed`() async {
     let (bus, deaf, log) = (EventBus(), Gate(), Log<Int>())
     bus.post(Notice(1, .clearImmediately))
     let token = bus.observe(Notice.self) { _ async in
@@ -250,7 +250,9 @@ import Testing
   }
 
   @Test(.guarantee(.postAndWaitRaisesPriority), arguments: [nil, PersistenceRule.neverClear])
-  func `is raised to the priority of a caller that waits for it`(rule: PersistenceRule?) async {
+  func `a handler of events is raised to the priority of a caller that waits for it`(
+    rule: PersistenceRule?
+  ) async {
     let (bus, gate) = (EventBus(), Gate())
     let token = await Task.detached(priority: .background) {
       bus.observe(Notice.self) { _ async in
@@ -267,7 +269,10 @@ import Testing
     withExtendedLifetime(token) {}
   }
 
-  @Test func `is raised to that priority even if it is registered after others were`() async {
+  @Test
+  func `a handler registered after others is also raised to the priority of a waiting caller`()
+    async
+  {
     let (bus, gate) = (EventBus(), Gate())
     let early = bus.observe(Notice.self) { _ in }
     await Task.detached(priority: .high) { _ = await bus.postAndWait(Notice(1)) }.value
@@ -289,7 +294,7 @@ import Testing
 
 /// Handlers of the bus with a limited buffer.
 @Suite(.fewAtOnce) struct `A buffering policy of a handler of events` {
-  @Test func `makes a slow handler skip events`() async {
+  @Test func `a buffering policy of a handler of events makes a slow handler skip events`() async {
     let (bus, gate) = (EventBus(), Gate())
     let logs = (0..<4).map { _ in Log<Int>() }
     func note(_ log: Log<Int>) -> @Sendable (Ping) async -> Void {
@@ -328,7 +333,10 @@ import Testing
     withExtendedLifetime((tokens, owner)) {}
   }
 
-  @Test func `ends the wait of postAndWait even if the event was skipped`() async {
+  @Test
+  func `a handler's buffering policy ends the wait of postAndWait even if the event was skipped`()
+    async
+  {
     let (bus, gate, log) = (EventBus(), Gate(), Log<Int>())
     let token = bus.observe(Ping.self, bufferingPolicy: .bufferingNewest(1)) { ping async in
       log.append(ping.number)
@@ -348,7 +356,8 @@ import Testing
     withExtendedLifetime(token) {}
   }
 
-  @Test func `does not apply to persistent events`() async {
+  @Test func `a buffering policy of a handler of events does not apply to persistent events`() async
+  {
     let (bus, gate, log) = (EventBus(), Gate(), Log<Int>())
     let token = bus.observe(Notice.self, bufferingPolicy: .bufferingOldest(0)) { notice async in
       log.append(notice.number)
@@ -371,7 +380,8 @@ import Testing
     func hash(into hasher: inout Hasher) { hasher.combine(ObjectIdentifier(self)) }
   }
 
-  @Test(.guarantee(.handlerIDsAreNotKeptAlive)) func `is not kept alive by the handlers`() async {
+  @Test(.guarantee(.handlerIDsAreNotKeptAlive))
+  func `an object that serves as an id is not kept alive by the handlers`() async {
     let (bus, log) = (EventBus(), Log<Int>())
     weak var released: Screen?
     do {
@@ -387,7 +397,9 @@ import Testing
     #expect(bus.subscriberCount(for: Ping.self) == 1)
   }
 
-  @Test func `removes and replaces its own handlers, and no others`() async {
+  @Test func `an object that serves as an id removes and replaces its own handlers, and no others`()
+    async
+  {
     let (bus, log) = (EventBus(), Log<String>())
     let (first, second) = (Screen(), Screen())
     bus.observe(id: first, Ping.self) { _ in log.append("first") }

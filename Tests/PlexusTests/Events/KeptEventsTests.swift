@@ -6,7 +6,7 @@ import Testing
 /// The retention and replay of events.
 @Suite(.fewAtOnce) struct `Kept events` {
   @Test(.guarantee(.retentionHasLimits), arguments: PersistenceRule.allCases)
-  func `are bounded by a limit, which drops the oldest`(rule: PersistenceRule) async {
+  func `kept events are bounded by a limit, which drops the oldest`(rule: PersistenceRule) async {
     let bus = EventBus()
     for number in 1...5 { bus.post(Notice(number, rule, limit: 3)) }
     #expect(bus.pendingNumbers() == [3, 4, 5])
@@ -17,7 +17,8 @@ import Testing
   }
 
   @Test(arguments: [0, -1, .min])
-  func `with a limit of zero or less are delivered, but not retained`(limit: Int) async {
+  func `kept events with a limit of zero or less are delivered, but not retained`(limit: Int) async
+  {
     let (bus, log) = (EventBus(), Log<Int>())
     bus.post(Notice(0, .neverClear))
     let token = bus.observe(Notice.self) { notice in
@@ -31,7 +32,9 @@ import Testing
     withExtendedLifetime(token) {}
   }
 
-  @Test(.guarantee(.retentionHasLimits)) func `live for exactly their time to live`() async {
+  @Test(.guarantee(.retentionHasLimits)) func `kept events live for exactly their time to live`()
+    async
+  {
     let clock = ManualClock()
     let bus = EventBus(clock: clock)
     bus.post(Notice(1, .neverClear, timeToLive: .seconds(60)))
@@ -49,7 +52,9 @@ import Testing
   }
 
   @Test(arguments: [Duration.zero, .seconds(-1), .seconds(Int64.min)])
-  func `with a time to live of zero or less are delivered, but not retained`(time: Duration) async {
+  func `kept events with a time to live of zero or less are delivered, but not retained`(
+    time: Duration
+  ) async {
     let bus = EventBus(clock: ManualClock())
     let stream = bus.subscription(to: Notice.self)
     let outcome = await bus.postAndWait(Notice(1, .neverClear, timeToLive: time))
@@ -58,7 +63,7 @@ import Testing
     #expect(bus.pendingNumbers() == [])
   }
 
-  @Test func `with the longest time to live stay`() {
+  @Test func `kept events with the longest time to live stay`() {
     let clock = ManualClock()
     let bus = EventBus(clock: clock)
     clock.advance(by: .seconds(1_000_000))
@@ -67,7 +72,7 @@ import Testing
     #expect(bus.pendingNumbers() == [1])
   }
 
-  @Test func `do not count towards a limit once they have expired`() {
+  @Test func `kept events do not count towards a limit once they have expired`() {
     let clock = ManualClock()
     let bus = EventBus(clock: clock)
     bus.post(Notice(1, .neverClear))
@@ -78,7 +83,7 @@ import Testing
   }
 
   @Test(.guarantee(.postAndWaitReturnsTheOutcome))
-  func `that have expired when a post ends are not persisted`() async {
+  func `kept events that have expired when a post ends are not persisted`() async {
     let clock = ManualClock()
     let bus = EventBus(clock: clock)
     let token = bus.observe(Notice.self) { _ in
@@ -90,7 +95,8 @@ import Testing
     withExtendedLifetime(token) {}
   }
 
-  @Test(.guarantee(.retentionHasLimits)) func `are retained separately for each type and scope`() {
+  @Test(.guarantee(.retentionHasLimits))
+  func `kept events are retained separately for each type and scope`() {
     struct Other: PersistentEvent {
       var persistenceRule: PersistenceRule { .neverClear }
     }
@@ -112,7 +118,7 @@ import Testing
   }
 
   @Test(.guarantee(.eventsAreRetainedBeforeDelivery))
-  func `are retained before they are delivered`() async {
+  func `kept events are retained before they are delivered`() async {
     let (bus, log) = (EventBus(), Log<[Int]>())
     let token = bus.observe(Notice.self) { _ in log.append(bus.pendingNumbers()) }
     await bus.postAndWait(Notice(1, .clearImmediately))
@@ -122,7 +128,7 @@ import Testing
   }
 
   @Test(.guarantee(.pendingEventsCanBeRemoved))
-  func `that are removed explicitly still reach their current subscribers`() async {
+  func `kept events that are removed explicitly still reach their current subscribers`() async {
     let (bus, gate, log) = (EventBus(), Gate(), Log<String>())
     let first = bus.observe(Notice.self) { notice async in
       try? await gate.wait()
@@ -150,7 +156,7 @@ import Testing
   }
 
   @Test(.guarantee(.eventsAreRetainedBeforeDelivery), arguments: [true, false], [true, false])
-  func `reach a subscriber that is added during a post at most once`(
+  func `kept events reach a subscriber that is added during a post at most once`(
     succeeds: Bool,
     isStream: Bool
   ) async {
@@ -184,7 +190,7 @@ import Testing
     }
   }
 
-  @Test func `delay later events for the subscribers at the time of the post`() async {
+  @Test func `kept events delay later events for the subscribers at the time of the post`() async {
     let (bus, gate, log) = (EventBus(), Gate(), Log<String>())
     func observe(_ name: String) -> ObservationToken {
       bus.observe(Notice.self) { notice in
@@ -210,7 +216,7 @@ import Testing
   }
 
   @Test(.guarantee(.unhandledEventsAreRetained))
-  func `go to one late subscriber after the other, until one succeeds`() async {
+  func `kept events go to one late subscriber after the other, until one succeeds`() async {
     let (bus, gate, log) = (EventBus(), Gate(), Log<String>())
     for number in 1...3 { bus.post(Notice(number, .clearImmediately)) }
     let first = bus.observe(Notice.self) { notice async in
@@ -233,7 +239,7 @@ import Testing
     withExtendedLifetime((first, second)) {}
   }
 
-  @Test func `are received before all events posted after the subscription`() async {
+  @Test func `kept events are received before all events posted after the subscription`() async {
     let (bus, gate, log) = (EventBus(), Gate(), Log<Int>())
     for number in 1...3 { bus.post(Notice(number, .neverClear)) }
     let late = bus.observe(Notice.self) { notice async in
@@ -248,7 +254,7 @@ import Testing
     withExtendedLifetime(late) {}
   }
 
-  @Test func `whose replay is in progress are released with the handler`() async {
+  @Test func `kept events whose replay is in progress are released with the handler`() async {
     let (bus, gate) = (EventBus(), Gate())
     bus.post(Notice(1, .clearImmediately))
     bus.post(Notice(2, .clearImmediately))
@@ -261,7 +267,7 @@ import Testing
     #expect(await stream.first(2).map(\.number) == [1, 2])
   }
 
-  @Test(.guarantee(.retentionHasLimits)) func `grow without a limit`() {
+  @Test(.guarantee(.retentionHasLimits)) func `kept events grow without a limit`() {
     let bus = EventBus()
     for number in 0..<10_000 { bus.post(Notice(number, .neverClear)) }
     #expect(bus.pendingNumbers() == Array(0..<10_000))

@@ -116,7 +116,9 @@ struct `The receiving side of a link` {
   }
 
   @Test(.guarantee(.linkEventsKeepTheirOrder), arguments: [true, false])
-  func `delivers events and reports in the order of the link`(hasBatches: Bool) async {
+  func `the receiving side of a link delivers events and reports in the order of the link`(
+    hasBatches: Bool
+  ) async {
     let start = LinkDelivery.connected(at: .start)
     let script = [
       [start, message(1), .gap(lost: nil), message(2), message(3, version: 2), message(0)],
@@ -131,7 +133,9 @@ struct `The receiving side of a link` {
   }
 
   @Test(.guarantee(.linkEventsKeepTheirOrder))
-  func `decodes 128 events of a batch before the handlers get them`() async {
+  func `the receiving side of a link decodes 128 events of a batch before the handlers get them`()
+    async
+  {
     let script = [[.connected(at: .start)] + (1...300).map { message($0) }]
     let log = await log(script, hasBatches: true, recordsDecoding: true)
     let runs = log.split { $0 == "connected" || $0 == "ended" }.flatMap { $0 }
@@ -142,14 +146,15 @@ struct `The receiving side of a link` {
   }
 
   @Test(.guarantee(.linkEventsKeepTheirOrder), arguments: [true, false])
-  func `delivers nothing after it was cancelled, also of what is decoded`(
+  func `the receiving side of a link delivers nothing after it was cancelled, decoded or not`(
     hasBatches: Bool
   ) async {
     let script = [[.connected(at: .start)] + (1...3).map { message($0) }, [message(4)]]
     #expect(await log(script, hasBatches: hasBatches, cancelsAt: "2") == ["connected", "1", "2"])
   }
 
-  @Test(.guarantee(.linkEventsKeepTheirOrder)) func `reads the messages of a group one by one`()
+  @Test(.guarantee(.linkEventsKeepTheirOrder))
+  func `the receiving side of a link reads the messages of a group one by one`()
     async
   {
     let script = [[.connected(at: .start), message(1), message(2)]]
@@ -162,7 +167,7 @@ struct `The receiving side of a link` {
   }
 
   @Test(.guarantee(.leavingNodesHandOverWithoutRetryTime))
-  func `D14: acknowledges nothing after it was cancelled, even by the handler`() async {
+  func `a cancelled receiving side of a link acknowledges nothing, even by the handler`() async {
     let script = [[.connected(at: .start), message(1), message(2), message(3)]]
     let log = await log(script, hasBatches: false, mode: .oneNode(group: "group"), cancelsAt: "2")
     #expect(log == ["connected", "handle 1", "handle 2", "acknowledged 1"])

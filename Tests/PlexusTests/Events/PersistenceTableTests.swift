@@ -52,7 +52,9 @@ import Testing
   }
 
   @Test(.guarantee(.plainEventsReachAllSubscribers), arguments: Setting.all)
-  func `none: s0, s1, s2, not retained, nothing for late ones`(setting: Setting) async {
+  func `a plain event reaches every current subscriber and is not retained for late ones`(
+    setting: Setting
+  ) async {
     let (bus, seen, outcome) = await live(nil, setting)
     // Handlers that suspend delay no other handler, and have no order among each other.
     #expect(seen.sorted() == ["s0:1", "s1:1", "s2:1"])
@@ -62,8 +64,9 @@ import Testing
   }
 
   @Test(.guarantee(.clearImmediatelyStopsAtTheFirstSuccess), arguments: Setting.all)
-  func `clearImmediately: s0, s1, stop, not retained, nothing for late ones`(setting: Setting) async
-  {
+  func `an event with clearImmediately stops at the first success and is not retained`(
+    setting: Setting
+  ) async {
     let (bus, seen, outcome) = await live(.clearImmediately, setting)
     #expect(seen == ["s0:1", "s1:1"])
     #expect(outcome == PostOutcome.of(notified: 2, handled: 1, isPersisted: false))
@@ -72,7 +75,9 @@ import Testing
   }
 
   @Test(.guarantee(.clearAfterAllReachesEachSubscriber), arguments: Setting.all)
-  func `clearAfterAll: s0, s1, s2, not retained, nothing for late ones`(setting: Setting) async {
+  func `an event with clearAfterAll reaches every current subscriber and is not retained`(
+    setting: Setting
+  ) async {
     let (bus, seen, outcome) = await live(.clearAfterAllCurrentSubscribersNotified, setting)
     #expect(seen == ["s0:1", "s1:1", "s2:1"])
     #expect(outcome == PostOutcome.of(notified: 3, handled: 2, isPersisted: false))
@@ -81,7 +86,9 @@ import Testing
   }
 
   @Test(.guarantee(.neverClearRetainsRegardless), arguments: Setting.all)
-  func `neverClear: s0, s1, s2, retained, received by every late one`(setting: Setting) async {
+  func `an event with neverClear reaches every subscriber, is retained and reaches late ones`(
+    setting: Setting
+  ) async {
     let (bus, seen, outcome) = await live(.neverClear, setting)
     #expect(seen == ["s0:1", "s1:1", "s2:1"])
     #expect(outcome == PostOutcome.of(notified: 3, handled: 2, isPersisted: true))
@@ -92,7 +99,7 @@ import Testing
   }
 
   @Test(.guarantee(.unhandledEventsAreRetained), arguments: Setting.all, PersistenceRule.allCases)
-  func `no success: all of them, retained until the first success`(
+  func `an event without success reaches all subscribers and is retained until the first success`(
     setting: Setting,
     rule: PersistenceRule
   ) async {
@@ -124,7 +131,7 @@ import Testing
     arguments: PersistenceRule.allCases,
     [nil, EventScope("left")]
   )
-  func `no subscriber: retained for the first one that succeeds`(
+  func `an event without a subscriber is retained for the first one that succeeds`(
     rule: PersistenceRule,
     scope: EventScope?
   ) async {
@@ -141,7 +148,7 @@ import Testing
   }
 
   @Test(.guarantee(.bufferedEventsAreSuccesses), arguments: PersistenceRule.allCases)
-  func `streams: an event in the buffer is a success, and clearImmediately stops at the first`(
+  func `an event in a stream's buffer is a success, and clearImmediately stops at the first`(
     rule: PersistenceRule
   ) async {
     let (bus, log) = (EventBus(), Log<String>())

@@ -6,7 +6,7 @@ import Testing
 /// Waiting for the handlers of a post.
 @Suite(.fewAtOnce) struct `Posting and waiting` {
   @Test(.guarantee(.postAndWaitReturnsTheOutcome), arguments: [nil, PersistenceRule.neverClear])
-  func `returns after every handler has ended, with the correct counts`(
+  func `posting and waiting returns after every handler has ended, with the correct counts`(
     rule: PersistenceRule?
   ) async {
     let (bus, gate, log) = (EventBus(), Gate(), Log<String>())
@@ -35,7 +35,10 @@ import Testing
     withExtendedLifetime((tokens, stream)) {}
   }
 
-  @Test func `posts before it suspends, in order with other posts of the caller`() async {
+  @Test
+  func `posting and waiting posts before it suspends, in order with other posts of the caller`()
+    async
+  {
     let (bus, log) = (EventBus(), Log<Int>())
     let token = bus.observe(Ping.self) { log.append($0.number) }
     bus.post(Ping(1))
@@ -50,7 +53,7 @@ import Testing
     .guarantee(.cancelledWaitsLeaveHandlersRunning),
     arguments: [nil, PersistenceRule.neverClear]
   )
-  func `returns immediately when the caller is cancelled, with the outcome so far`(
+  func `posting and waiting returns the outcome so far at once when the caller is cancelled`(
     rule: PersistenceRule?
   ) async {
     let (bus, gate, log) = (EventBus(), Gate(), Log<String>())
@@ -75,7 +78,9 @@ import Testing
   }
 
   @Test(.guarantee(.cancelledWaitsLeaveHandlersRunning))
-  func `counts the handlers that had ended when the caller was cancelled`() async {
+  func `posting and waiting counts the handlers that had ended when the caller was cancelled`()
+    async
+  {
     let (bus, gate) = (EventBus(), Gate())
     let first = bus.observe(Notice.self) { _ in .handledSuccessfully }
     let second = bus.observe(Notice.self) { _ in .failed }
@@ -95,7 +100,7 @@ import Testing
   }
 
   @Test(.guarantee(.cancelledWaitsLeaveHandlersRunning))
-  func `posts and does not wait if the caller is already cancelled`() async {
+  func `posting and waiting posts and does not wait if the caller is already cancelled`() async {
     let (bus, gate) = (EventBus(), Gate())
     let token = bus.observe(Ping.self) { _ async in try? await gate.wait() }
     let outcome = await Task {
@@ -112,7 +117,7 @@ import Testing
     withExtendedLifetime(token) {}
   }
 
-  @Test func `does not count a replay to others`() async {
+  @Test func `posting and waiting does not count a replay to others`() async {
     let (bus, gate, log) = (EventBus(), Gate(), Log<String>())
     let first = bus.observe(Notice.self) { notice async in
       try? await gate.wait()
@@ -133,7 +138,8 @@ import Testing
   }
 
   @Test(.guarantee(.nestedPostsAreQueued), arguments: [nil, PersistenceRule.neverClear])
-  func `inside a handler of the event is deferred`(rule: PersistenceRule?) async {
+  func `posting and waiting inside a handler of the event is deferred`(rule: PersistenceRule?) async
+  {
     let (bus, log, outcomes) = (EventBus(), Log<String>(), Log<PostOutcome>())
     let first = bus.observe(Notice.self) { notice async in
       if notice.number == 1 { outcomes.append(await bus.postAndWait(Notice(2, rule))) }
@@ -153,7 +159,7 @@ import Testing
     withExtendedLifetime((first, second)) {}
   }
 
-  @Test func `in a task that a handler waits for is deferred, too`() async {
+  @Test func `posting and waiting in a task that a handler waits for is deferred, too`() async {
     let (bus, outcomes) = (EventBus(), Log<PostOutcome>())
     let token = bus.observe(Ping.self) { ping async in
       guard ping.number == 1 else { return }
@@ -166,7 +172,7 @@ import Testing
     withExtendedLifetime(token) {}
   }
 
-  @Test func `in a task that outlives its handler waits`() async {
+  @Test func `posting and waiting in a task that outlives its handler waits`() async {
     let (bus, gate, outcomes) = (EventBus(), Gate(), Log<PostOutcome>())
     let token = bus.observe(Ping.self) { ping async in
       guard ping.number == 1 else { return }
@@ -183,7 +189,7 @@ import Testing
     withExtendedLifetime(token) {}
   }
 
-  @Test func `inside a handler of another type or scope waits`() async {
+  @Test func `posting and waiting inside a handler of another type or scope waits`() async {
     let (bus, log) = (EventBus(), Log<String>())
     let outer = bus.observe(Ping.self) { ping async in
       let outcomes = [
@@ -202,7 +208,8 @@ import Testing
   }
 
   @Test(.guarantee(.nestedPostsAreQueued))
-  func `around a cycle of types is deferred where the cycle would close`() async {
+  func `posting and waiting around a cycle of types is deferred where the cycle would close`() async
+  {
     let (bus, log) = (EventBus(), Log<String>())
     let ping = bus.observe(Ping.self) { ping async in
       guard ping.number == 1 else { return }
@@ -221,7 +228,10 @@ import Testing
     withExtendedLifetime((ping, notice)) {}
   }
 
-  @Test func `of handlers that wait for each other is deferred for one of them`() async {
+  @Test
+  func `posting and waiting of handlers that wait for each other is deferred for one of them`()
+    async
+  {
     let (bus, log, gate) = (EventBus(), Log<Bool>(), Gate())
     let ping = bus.observe(Ping.self) { ping async in
       guard ping.number == 1 else { return }

@@ -11,7 +11,7 @@ import Testing
 
   private var channel: EventChannel { core.makeChannel(of: Nothing.self, in: nil) }
 
-  @Test func `ends with its last part, and sums them up`() {
+  @Test func `the completion of a post ends with its last part, and sums them up`() {
     completion.begin(sequence: 7)
     completion.addPart()
     completion.addPart()
@@ -23,7 +23,7 @@ import Testing
     #expect(completion.hasEnded)
   }
 
-  @Test func `without streams ends with the last queue`() async {
+  @Test func `the completion of a post without streams ends with the last queue`() async {
     completion.begin(sequence: 0)
     completion.addPart()
     #expect(!completion.withdrawPart())
@@ -31,7 +31,9 @@ import Testing
     #expect(await completion.outcome(in: channel) == PostOutcome(notified: 2, handled: 1))
   }
 
-  @Test func `whose queues have ended already is left to the poster`() async {
+  @Test func `the completion of a post whose queues have ended already is left to the poster`()
+    async
+  {
     completion.begin(sequence: 0)
     completion.addPart()
     completion.end(notified: 2, handled: 1)
@@ -41,7 +43,8 @@ import Testing
     #expect(await completion.outcome(in: channel) == PostOutcome(notified: 2, handled: 1))
   }
 
-  @Test func `of a cancelled caller keeps the counts of that time`() async {
+  @Test func `the completion of a post of a cancelled caller keeps the counts of that time`() async
+  {
     completion.begin(sequence: 0)
     completion.addPart()
     completion.addPart()
@@ -54,7 +57,10 @@ import Testing
     #expect(outcome == PostOutcome(notified: 2, handled: 1, isIncomplete: true))
   }
 
-  @Test func `counts every part of many threads, and resumes the caller once`() async {
+  @Test
+  func `the completion of a post counts every part of many threads, and resumes the caller once`()
+    async
+  {
     for _ in 0..<500 {
       let completion = EventChannel.PostCompletion()
       completion.begin(sequence: 0)

@@ -9,7 +9,9 @@ import Testing
     .guarantee(.ownKeyRequestsThrow),
     arguments: [nil, PersistenceRule.clearImmediately, .neverClear]
   )
-  func `R11: makes a handler that requests the same key fail`(rule: PersistenceRule?) async throws {
+  func `a fetch that waits for a post makes a handler that requests the same key fail`(
+    rule: PersistenceRule?
+  ) async throws {
     let (bus, own, errors) = (EventBus(), OwnCache<Multiplexer<Int>>(), Log<MultiplexerError>())
     let token = bus.observe(Notice.self) { _ async throws -> Void in
       do {
@@ -30,7 +32,7 @@ import Testing
   }
 
   @Test(.guarantee(.ownKeyRequestsThrow))
-  func `R11: makes a handler that requests the same key through another fetch fail`()
+  func `a handler fails that requests the key of a fetch waiting for it through another fetch`()
     async throws
   {
     let (bus, own, errors) = (EventBus(), OwnCache<Multiplexer<Int>>(), Log<MultiplexerError>())
@@ -52,7 +54,9 @@ import Testing
   }
 
   @Test(.guarantee(.ownKeyRequestsThrow))
-  func `does not make a handler that is done with the event fail`() async throws {
+  func `a fetch that waits for a post does not make a handler that is done with the event fail`()
+    async throws
+  {
     let (bus, own, log) = (EventBus(), OwnCache<Multiplexer<Int>>(), Log<Int?>())
     let (gate, first) = (Gate(), Gate())
     let quick = bus.observe(Notice.self) { notice async throws -> Void in
@@ -77,7 +81,9 @@ import Testing
   }
 
   @Test(.guarantee(.ownKeyRequestsThrow))
-  func `does not make a handler that was registered later fail`() async throws {
+  func `a fetch that waits for a post does not make a handler that was registered later fail`()
+    async throws
+  {
     let (bus, own, log) = (EventBus(), OwnCache<Multiplexer<Int>>(), Log<Int?>())
     let (gate, started) = (Gate(), Gate())
     let slow = bus.observe(Notice.self) { notice async throws -> Void in

@@ -5,7 +5,9 @@ import Testing
 
 @Suite(.fewAtOnce) struct `The state of a batch window` {
   @Test(.guarantee(.droppedKeysDoNotFillABatch), arguments: 0..<50)
-  func `loses no item, repeats none, keeps their order and the largest size`(seed: UInt64) {
+  func `a batch window loses no item, repeats none, keeps their order and the largest size`(
+    seed: UInt64
+  ) {
     var random = SeededRandom(seed: seed)
     let size = seed % 3 == 0 ? nil : Int.random(in: 1...5, using: &random)
     var state = BatchWindow.BatchState<Int>(maximumSize: size)
@@ -38,7 +40,7 @@ import Testing
   }
 
   @Test(.guarantee(.droppedKeysDoNotFillABatch))
-  func `lets items depart that do not count, behind the others`() {
+  func `the state of a batch window lets items depart that do not count, behind the others`() {
     var state = BatchWindow.BatchState<Int>(maximumSize: 2)
     let isDropped: (Int) -> Bool = { $0 < 0 }
     guard case .opens(let number) = state.add(-1, isDropped: isDropped) else {

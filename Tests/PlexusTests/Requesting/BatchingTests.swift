@@ -22,7 +22,7 @@ import Testing
   // MARK: - Sharing a fetch
 
   @Test(.guarantee(.batchingWindowsShareAFetch))
-  func `lets single requests share a fetch, from the first key on`() async throws {
+  func `a batch window lets single requests share a fetch, from the first key on`() async throws {
     let map = map()
     let first = begin { try await map.request(1) }
     await clock.sleepers(1)
@@ -38,7 +38,9 @@ import Testing
     #expect(map.statistics.counts == CacheStatistics(misses: 2, joins: 1, fetches: 1))
   }
 
-  @Test func `is joined by requests of several keys, by prefetching and by renewals`() async throws
+  @Test
+  func `a batch window is joined by requests of several keys, by prefetching and by renewals`()
+    async throws
   {
     let map = map()
     map.store(7, for: 9)
@@ -53,7 +55,7 @@ import Testing
     #expect(origin.calls == [[1, 2, 3, 4, 9]])
   }
 
-  @Test func `does not delay fresh keys`() async throws {
+  @Test func `a batch window does not delay fresh keys`() async throws {
     let map = map(maximumBatchSize: 2)
     map.store(7, for: 1)
     #expect(try await map.request(1) == 7)
@@ -65,7 +67,7 @@ import Testing
     #expect(origin.calls == [[2]])
   }
 
-  @Test func `opens again with the next key`() async throws {
+  @Test func `a batch window opens again with the next key`() async throws {
     let map = map()
     let first = begin { try await map.request(1) }
     await clock.sleepers(1)
@@ -80,7 +82,9 @@ import Testing
   // MARK: - The largest batch
 
   @Test(.guarantee(.batchingWindowsShareAFetch))
-  func `ends at once when the batch is full, in the order of the requests`() async throws {
+  func `a batch window ends at once when the batch is full, in the order of the requests`()
+    async throws
+  {
     let order = Guarded<[[Int]]>([])
     let map = MultiplexerMap<Int, Int>.bulk(
       clock: clock,
@@ -96,7 +100,8 @@ import Testing
     #expect(clock.sleeperCount == 0)
   }
 
-  @Test func `divides many keys among full batches and one that waits`() async throws {
+  @Test func `a batch window divides many keys among full batches and one that waits`() async throws
+  {
     let map = map(maximumBatchSize: 2)
     let caller = begin { await map.request([1, 2, 3, 4, 5]) }
     await clock.sleepers(1)
@@ -105,7 +110,7 @@ import Testing
     #expect(origin.calls.map(\.count).sorted() == [1, 2, 2])
   }
 
-  @Test func `of no length still divides many keys`() async {
+  @Test func `a batch window of no length still divides many keys`() async {
     let map = MultiplexerMap<Int, Int>.bulk(clock: clock, maximumBatchSize: 2) { [origin] in
       try await origin.fetch($0)
     }
@@ -113,7 +118,7 @@ import Testing
     #expect(origin.calls.map(\.count).sorted() == [1, 2, 2])
   }
 
-  @Test func `for batches of one key holds nothing up`() async throws {
+  @Test func `a batch window for batches of one key holds nothing up`() async throws {
     let map = map(maximumBatchSize: 1)
     #expect(try await map.request(1) == 101)
     #expect(try await map.request(2) == 202)
@@ -125,7 +130,7 @@ import Testing
     .guarantee(.batchingWindowsShareAFetch),
     arguments: [(CachePolicy.UnobservedFetch.cancel, [[2]]), (.finishAndStore, [[1, 2]])]
   )
-  func `drops a key whose callers have all left, unless its fetch is finished anyway`(
+  func `a batch window drops a key whose callers have all left, unless its fetch is to finish`(
     expected: (policy: CachePolicy.UnobservedFetch, calls: [[Int]])
   ) async throws {
     let map = map(CachePolicy(whenUnobserved: expected.policy))
@@ -140,7 +145,7 @@ import Testing
   }
 
   @Test(.guarantee(.droppedKeysDoNotFillABatch))
-  func `is not filled by keys that have been left or stored`() async throws {
+  func `a batch window is not filled by keys that have been left or stored`() async throws {
     let map = map(CachePolicy(whenUnobserved: .cancel), maximumBatchSize: 3)
     let doomed = begin { try await map.request(1) }
     await clock.sleepers(1)
@@ -160,7 +165,7 @@ import Testing
     #expect(clock.sleeperCount == 0)
   }
 
-  @Test func `of which all callers have left fetches nothing`() async throws {
+  @Test func `a batch window of which all callers have left fetches nothing`() async throws {
     let map = map(CachePolicy(whenUnobserved: .cancel), maximumBatchSize: 2)
     for key in [1, 2] {
       let doomed = begin { try await map.request(key) }
@@ -173,7 +178,9 @@ import Testing
   }
 
   @Test(.guarantee(.batchingWindowsShareAFetch))
-  func `serves a refresh, since the fetch begins when the batch departs`() async throws {
+  func `a batch window serves a refresh, since the fetch begins when the batch departs`()
+    async throws
+  {
     let map = map()
     let first = begin { try await map.request(1) }
     await clock.sleepers(1)
@@ -185,7 +192,7 @@ import Testing
     #expect(origin.calls == [[1]])
   }
 
-  @Test func `after its end does not serve a refresh`() async throws {
+  @Test func `a batch window after its end does not serve a refresh`() async throws {
     origin.gate.close()
     let map = map()
     let first = begin { try await map.request(1) }
@@ -201,7 +208,8 @@ import Testing
     #expect(try await second.value == 201)
   }
 
-  @Test func `fetches a key once that was cleared and requested again`() async throws {
+  @Test func `a batch window fetches a key once that was cleared and requested again`() async throws
+  {
     let map = map()
     let early = begin { try await map.request(1) }
     await clock.sleepers(1)
@@ -214,7 +222,7 @@ import Testing
     #expect(map.cachedValue(1) == 101)
   }
 
-  @Test func `does not fetch a key that was stored meanwhile`() async throws {
+  @Test func `a batch window does not fetch a key that was stored meanwhile`() async throws {
     let map = map()
     let stored = begin { try await map.request(1) }
     let caller = begin { try await map.request(2) }
@@ -230,7 +238,7 @@ import Testing
   // MARK: - Failing
 
   @Test(.guarantee(.batchingWindowsShareAFetch))
-  func `of a batch that fails gives every key the error`() async throws {
+  func `a batch that fails gives every key the error`() async throws {
     let map = MultiplexerMap<Int, Int>.bulk(clock: clock, window: .seconds(1), maximumBatchSize: 3)
     {
       _ -> [Int: Int] in throw Broken()
@@ -241,7 +249,7 @@ import Testing
   }
 
   @Test(.guarantee(.batchFetchesReturnResultsPerKey))
-  func `retries a batch as a whole, and not the failure of a key`() async throws {
+  func `a batch window retries a batch as a whole, and not the failure of a key`() async throws {
     let calls = Guarded<[[Int]]>([])
     let policy = CachePolicy(
       retry: .exponential(attempts: 2, base: .zero, cap: .zero, jitter: 0)
@@ -265,7 +273,7 @@ import Testing
   }
 
   @Test(.guarantee(.batchFetchesReturnResultsPerKey), arguments: [Duration.zero, .seconds(1)])
-  func `with a result for each key gives it the value, the confirmation or the error`(
+  func `a batch with a result for each key gives it the value, the confirmation or the error`(
     window: Duration
   ) async throws {
     let round = Tally()
@@ -301,7 +309,7 @@ import Testing
     #expect(round.value == 2)
   }
 
-  @Test func `with a result for each key answers a single request, too`() async throws {
+  @Test func `a batch with a result for each key answers a single request, too`() async throws {
     let map = MultiplexerMap<Int, Int>.bulk(clock: clock) {
       keys -> [Int: Result<FetchResult<Int>, any Error>] in
       [1: .success(.value(11)), 2: .failure(Broken())]
@@ -316,7 +324,7 @@ import Testing
   @TaskLocal private static var trace = "none"
 
   @Test(arguments: [nil, 2])
-  func `gives the fetch the task-local values of the caller of its first key`(
+  func `a batch window gives the fetch the task-local values of the caller of its first key`(
     maximumBatchSize: Int?
   ) async throws {
     let map = MultiplexerMap<Int, String>.bulk(
@@ -333,7 +341,7 @@ import Testing
     #expect(try await second.value == "first")
   }
 
-  @Test func `reads stored copies together when the batch departs`() async throws {
+  @Test func `a batch window reads stored copies together when the batch departs`() async throws {
     let policy = CachePolicy(cacherRead: .beforeFetch)
     let map = MultiplexerMap<Int, Int>.bulk(
       policy: policy,
@@ -350,7 +358,7 @@ import Testing
 @Suite(.fewAtOnce) struct `The name of a key` {
   struct Identifier: Hashable, Sendable { var bytes: [UInt8] }
 
-  @Test func `lets a key of any type have a stored copy`() async throws {
+  @Test func `the name of a key lets a key of any type have a stored copy`() async throws {
     let cacher = SimpleCacher()
     let map = MultiplexerMap<Identifier, Int>(
       cacher: cacher,
@@ -365,7 +373,7 @@ import Testing
     #expect(cacher.values.isEmpty)
   }
 
-  @Test func `serves a fetch for several keys, too`() async throws {
+  @Test func `the name of a key serves a fetch for several keys, too`() async throws {
     let cacher = SimpleCacher()
     let map = MultiplexerMap<Identifier, Int>.bulk(
       id: "blobs",

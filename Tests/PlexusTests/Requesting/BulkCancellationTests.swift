@@ -13,7 +13,7 @@ import Testing
   }
 
   @Test(arguments: [CachePolicy.UnobservedFetch.finishAndStore, .cancel])
-  func `R5: leaves all of them at once, without affecting the others`(
+  func `a cancelled caller of several keys leaves all at once, without affecting the others`(
     whenUnobserved: CachePolicy.UnobservedFetch
   ) async throws {
     let map = origin.makeMap(policy: policy(whenUnobserved))
@@ -35,7 +35,7 @@ import Testing
   }
 
   @Test(arguments: [CachePolicy.UnobservedFetch.finishAndStore, .cancel])
-  func `R5: before the request gets an available value, joins nothing and starts no fetch`(
+  func `a caller cancelled before a request of keys gets available values and starts no fetch`(
     whenUnobserved: CachePolicy.UnobservedFetch
   ) async throws {
     let map = origin.makeMap(policy: policy(whenUnobserved))
@@ -55,7 +55,9 @@ import Testing
     #expect(map.statistics.counts == CacheStatistics(hits: 1, misses: 3, fetches: 1))
   }
 
-  @Test func `R5: leaves very many keys at once, and gets every error`() async throws {
+  @Test func `a cancelled caller of very many keys leaves them at once, and gets every error`()
+    async throws
+  {
     let map = origin.makeMap(policy: policy(.cancel))
     let doomed = begin { await map.request(0..<20_000) }
     await origin.gate.arrivals(1)
@@ -70,7 +72,9 @@ import Testing
     #expect(origin.gate.waiterCount == 0)
   }
 
-  @Test func `R6: that was the last one leaves a fetch that ends and is stored`() async throws {
+  @Test func `a cancelled last caller of several keys leaves a fetch that ends and is stored`()
+    async throws
+  {
     let map = origin.makeMap(policy: policy(.finishAndStore))
     let doomed = begin { await map.request([1, 2]) }
     await origin.gate.arrivals(1)
@@ -83,7 +87,9 @@ import Testing
     #expect(origin.calls.count == 1)
   }
 
-  @Test func `R6: cancels the fetch only when no caller waits for any of its keys`() async throws {
+  @Test func `a fetch of several keys is cancelled only when no caller waits for any of its keys`()
+    async throws
+  {
     let map = origin.makeMap(policy: policy(.cancel))
     let first = begin { await map.request([1, 2, 3]) }
     await origin.gate.arrivals(1)
@@ -103,7 +109,8 @@ import Testing
     #expect(map.statistics.failures == 0)
   }
 
-  @Test func `R6: a caller that joins while the cancelled fetch unwinds gets a value`() async throws
+  @Test func `a caller of several keys that joins while a cancelled fetch unwinds gets a value`()
+    async throws
   {
     let unwinding = Gate()
     let tally = Tally()
@@ -121,7 +128,7 @@ import Testing
     #expect(map.cachedValue(1) == 2, "The late result of a cancelled fetch is not stored")
   }
 
-  @Test func `R6: a CancellationError of the fetch itself is a failure like any other`() async {
+  @Test func `a CancellationError of a fetch of several keys is a failure like any other`() async {
     var policy = policy(.finishAndStore)
     policy.failureTimeToLive = .seconds(1_000)
     let calls = Tally()
@@ -137,7 +144,9 @@ import Testing
     #expect(calls.increment() == 2, "It is remembered")
   }
 
-  @Test func `R6: that waits for another attempt is not tried again`() async throws {
+  @Test func `a request of keys that is cancelled before another attempt is not tried again`()
+    async throws
+  {
     var policy = policy(.cancel)
     policy.retry = .exponential(attempts: 9, base: .seconds(9), cap: .seconds(9), jitter: 0)
     let clock = ManualClock()
@@ -154,7 +163,8 @@ import Testing
     #expect(calls.value == 1)
   }
 
-  @Test func `R6: takes the fetch with it though a stored copy has answered one of the keys`()
+  @Test
+  func `a cancelled caller takes the fetch with it though a stored copy has answered one key`()
     async throws
   {
     var policy = policy(.cancel)
@@ -175,7 +185,7 @@ import Testing
     #expect(origin.calls == [[2, 3]])
   }
 
-  @Test func `R6: is not fetched for a caller that left while copies were read`() async throws {
+  @Test func `keys are not fetched for a caller that left while copies were read`() async throws {
     var policy = policy(.cancel)
     policy.cacherRead = .beforeFetch
     let reading = Gate()

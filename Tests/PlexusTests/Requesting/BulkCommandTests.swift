@@ -7,7 +7,7 @@ import Testing
   let clock = ManualClock()
   let origin = BulkOrigin()
 
-  @Test func `R7: the callers of a cleared key get its result, which is not stored`()
+  @Test func `in a fetch of keys, callers of a cleared key get its result, which is not stored`()
     async throws
   {
     let map = origin.makeMap(clock: clock)
@@ -24,7 +24,7 @@ import Testing
     #expect(try await late.value == 201)
   }
 
-  @Test func `R7: clearing everything leaves nothing of the fetch`() async throws {
+  @Test func `clearing everything leaves nothing of a fetch of several keys`() async throws {
     let map = origin.makeMap(clock: clock)
     let early = begin { await map.request([1, 2]) }
     await origin.gate.arrivals(1)
@@ -36,7 +36,8 @@ import Testing
     #expect(outcomes(await map.request([1, 2])) == [1: "201", 2: "202"])
   }
 
-  @Test func `R8: a repository that is cleared leaves nothing of the fetch`() async throws {
+  @Test func `a repository that is cleared leaves nothing of a fetch of several keys`() async throws
+  {
     let repository = MuxRepository()
     let map = origin.makeMap(clock: clock).register(in: repository)
     let early = begin { await map.request([1, 2]) }
@@ -48,7 +49,8 @@ import Testing
     #expect(outcomes(await map.request([1, 2])) == [1: "201", 2: "202"])
   }
 
-  @Test func `R9: one more call serves all refreshes of its keys, however many came`() async throws
+  @Test func `one more call serves all refreshes of the keys of a fetch, however many came`()
+    async throws
   {
     let map = origin.makeMap(clock: clock)
     let early = begin { await map.request([1, 2, 3]) }
@@ -66,7 +68,7 @@ import Testing
     #expect(map.statistics.fetches == 2)
   }
 
-  @Test func `R9: a refresh of one key leaves the others alone`() async throws {
+  @Test func `a refresh of one key of a fetch leaves the others alone`() async throws {
     let map = origin.makeMap(clock: clock)
     let early = begin { await map.request([1, 2, 3]) }
     await origin.gate.arrivals(1)
@@ -80,7 +82,7 @@ import Testing
   }
 
   @Test(arguments: [CachePolicy.UnobservedFetch.finishAndStore, .cancel])
-  func `R10: a stored value wins for its key, and the fetch continues for the others`(
+  func `a stored value wins for its key, and the fetch continues for the other keys`(
     whenUnobserved: CachePolicy.UnobservedFetch
   ) async throws {
     var policy = CachePolicy()
@@ -96,7 +98,7 @@ import Testing
     #expect(map.cachedValue(1) == 7)
   }
 
-  @Test func `R10: nothing is fetched when all its keys were stored`() async throws {
+  @Test func `nothing is fetched when all keys of a request were stored`() async throws {
     var policy = CachePolicy()
     policy.whenUnobserved = .cancel
     let map = origin.makeMap(policy: policy, clock: clock)
@@ -108,7 +110,9 @@ import Testing
     #expect(origin.gate.waiterCount == 0)
   }
 
-  @Test func `clearing the memory lets it continue and be stored`() async throws {
+  @Test func `clearing the memory lets a fetch of several keys continue and be stored`()
+    async throws
+  {
     let map = origin.makeMap(clock: clock)
     let caller = begin { await map.request([1, 2]) }
     await origin.gate.arrivals(1)
@@ -118,7 +122,7 @@ import Testing
     #expect(map.cachedValue(1) == 101)
   }
 
-  @Test func `subscribers of each key are notified, in order`() async throws {
+  @Test func `subscribers of each key of a fetch are notified, in order`() async throws {
     let map = origin.makeMap(clock: clock)
     let states = [1, 2].map { Recorder(map.subscribe(to: $0, bufferingPolicy: .unbounded)) }
     for recorder in states { _ = await recorder.first(1) }
@@ -129,7 +133,9 @@ import Testing
     #expect(await states[1].first(3).map(\.name) == ["unknown", "loading", "loaded 102"])
   }
 
-  @Test func `stale stored copies are returned, and renewed with one call`() async throws {
+  @Test func `stale stored copies of several keys are returned, and renewed with one call`()
+    async throws
+  {
     var policy = CachePolicy()
     policy.cacherRead = .beforeFetch
     policy.staleWhileRevalidate = .seconds(3600)
@@ -148,7 +154,7 @@ import Testing
 
   // MARK: - Requests inside the fetch
 
-  @Test func `R11: a fetch that requests one of its own keys gets an error`() async throws {
+  @Test func `a fetch that requests one of its own keys gets an error`() async throws {
     let own = Loop()
     let map = MultiplexerMap<Int, Int>.bulk(id: "m", clock: clock) { keys in
       let inner = await own.request([2, 7])
@@ -164,8 +170,7 @@ import Testing
     #expect(outcomes(await map.request([1, 2])) == [1: "42", 2: "42"])
   }
 
-  @Test func `R11: a cycle through another map is found, whichever request closes it`() async throws
-  {
+  @Test func `a cycle through another map is found, whichever request closes it`() async throws {
     let back = Loop()
     let second = MultiplexerMap<Int, Int>.bulk(id: "b", clock: clock) { keys in
       let inner = await back.request([1])
@@ -180,7 +185,7 @@ import Testing
     #expect(outcomes(await first.request([1, 2])) == [1: "1", 2: "2"])
   }
 
-  @Test func `R11: a fetch can request other keys of its own map`() async throws {
+  @Test func `a fetch can request other keys of its own map`() async throws {
     let own = Loop()
     let map = MultiplexerMap<Int, Int>.bulk(id: "m", clock: clock) { keys in
       guard keys.contains(1) else {
@@ -196,7 +201,7 @@ import Testing
 
   // MARK: - Release
 
-  @Test func `releasing the map still gives its callers their results, and then frees all`()
+  @Test func `releasing the map still gives callers of several keys their results, then frees all`()
     async throws
   {
     let alive = Alive()

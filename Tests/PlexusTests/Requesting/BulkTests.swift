@@ -8,7 +8,9 @@ import Testing
   let origin = BulkOrigin()
 
   @Test(.guarantee(.severalKeysShareOneCall))
-  func `fetches all that is missing with one call, and nothing else`() async throws {
+  func `a request of several keys fetches all that is missing with one call, and nothing else`()
+    async throws
+  {
     origin.gate.open()
     let map = origin.makeMap(clock: clock)
     map.store(7, for: 1)
@@ -20,7 +22,7 @@ import Testing
     #expect(try await map.response(2).source == .memory)
   }
 
-  @Test func `of no keys, or only of keys that are fresh, fetches nothing`() async {
+  @Test func `a request of no keys, or only of keys that are fresh, fetches nothing`() async {
     let map = origin.makeMap(clock: clock)
     #expect(await map.request([]).isEmpty)
     map.store(7, for: 1)
@@ -29,7 +31,7 @@ import Testing
     #expect(map.statistics.counts == CacheStatistics(hits: 1))
   }
 
-  @Test func `takes any collection of keys`() async {
+  @Test func `a request of several keys takes any collection of keys`() async {
     origin.gate.open()
     let map = origin.makeMap(clock: clock)
     #expect(await map.request(Set([1, 2])).count == 2)
@@ -39,7 +41,9 @@ import Testing
   }
 
   @Test(.guarantee(.severalKeysShareOneCall))
-  func `R1: joins fetches in flight, of single keys and of several`() async throws {
+  func `a request of several keys joins fetches in flight, of single keys and of several`()
+    async throws
+  {
     let map = origin.makeMap(clock: clock)
     let single = begin { try await map.request(1) }
     await origin.gate.arrivals(1)
@@ -59,7 +63,8 @@ import Testing
   }
 
   @Test(.guarantee(.severalKeysShareOneCall))
-  func `gives a key that the fetch returned nothing for an error of its own`() async throws {
+  func `a request of several keys gives a key that got no result an error of its own`() async throws
+  {
     let map = MultiplexerMap<Int, Int>.bulk(clock: clock) { keys in
       Dictionary(uniqueKeysWithValues: keys.filter { $0 % 2 == 0 }.map { ($0, $0) })
     }
@@ -72,7 +77,9 @@ import Testing
   }
 
   @Test(arguments: [[1], [1, 2]])
-  func `does not fetch a key again for which the fetch returned nothing`(keys: [Int]) async throws {
+  func `a request does not fetch a key again for which the fetch returned nothing`(
+    keys: [Int]
+  ) async throws {
     var policy = CachePolicy()
     policy.retry = .exponential(attempts: 3, base: .seconds(1), cap: .seconds(1), jitter: 0)
     let map = MultiplexerMap<Int, Int>.bulk(policy: policy, clock: clock) { keys in
@@ -85,13 +92,13 @@ import Testing
     #expect(map.statistics.failures == 2)
   }
 
-  @Test func `keeps nothing that it did not request`() async {
+  @Test func `a request of several keys keeps nothing that it did not request`() async {
     let map = MultiplexerMap<Int, Int>.bulk(clock: clock) { _ in [1: 1, 2: 2, 3: 3] }
     #expect(outcomes(await map.request([1, 2])) == [1: "1", 2: "2"])
     #expect(map.cachedValue(3) == nil)
   }
 
-  @Test func `R3: that fails fails for its keys only`() async throws {
+  @Test func `a request of several keys that fails fails for its keys only`() async throws {
     let map = MultiplexerMap<Int, Int>.bulk(clock: clock) { [origin] keys in
       let values = try await origin.fetch(keys)
       if keys.contains(2) { throw Broken() }
@@ -110,7 +117,9 @@ import Testing
     #expect(outcomes(await map.request([1, 3])) == [1: "301", 3: "303"])
   }
 
-  @Test func `R4: uses the values in memory, and fails for the other keys`() async throws {
+  @Test func `a request of several keys uses the values in memory, and fails for the other keys`()
+    async throws
+  {
     let calls = Tally()
     let map = MultiplexerMap<Int, Int>.bulk(clock: clock) { keys in
       if calls.increment() > 1 { throw Offline() }
@@ -122,7 +131,9 @@ import Testing
     #expect(map.cachedValue(1) == 1)
   }
 
-  @Test func `remembers a failure for each of its keys, if the policy says so`() async {
+  @Test func `a request of several keys remembers a failure for each key, if the policy says so`()
+    async
+  {
     var policy = CachePolicy()
     policy.failureTimeToLive = .seconds(5)
     let calls = Tally()
@@ -136,7 +147,7 @@ import Testing
     #expect(outcomes(await map.request([1, 2, 3])) == [1: "1", 2: "2", 3: "3"])
   }
 
-  @Test func `R12: has one timeout, which fails all its keys`() async throws {
+  @Test func `a request of several keys has one timeout, which fails all its keys`() async throws {
     var policy = CachePolicy()
     policy.fetchTimeout = .seconds(5)
     let map = origin.makeMap(policy: policy, clock: clock)
@@ -152,7 +163,7 @@ import Testing
     #expect(origin.gate.waiterCount == 0)
   }
 
-  @Test func `is tried again as a whole, and counts once`() async throws {
+  @Test func `a request of several keys is tried again as a whole, and counts once`() async throws {
     var policy = CachePolicy()
     policy.retry = .exponential(attempts: 3, base: .seconds(1), cap: .seconds(1), jitter: 0)
     let calls = Tally()
@@ -169,7 +180,9 @@ import Testing
     #expect(map.statistics.counts == CacheStatistics(misses: 2, fetches: 1))
   }
 
-  @Test func `is tried again for the other keys though one of them was stored`() async throws {
+  @Test func `a request of keys is tried again for the other keys though one of them was stored`()
+    async throws
+  {
     var policy = CachePolicy()
     policy.retry = .exponential(attempts: 2, base: .seconds(1), cap: .seconds(1), jitter: 0)
     let gate = Gate()
@@ -191,7 +204,9 @@ import Testing
     #expect(map.cachedValue(1) == 7)
   }
 
-  @Test func `R13: gets stale values at once, and renews all of them with one call`() async throws {
+  @Test func `a request of several keys gets stale values at once, and renews all with one call`()
+    async throws
+  {
     var policy = CachePolicy()
     policy.staleWhileRevalidate = .seconds(60)
     origin.gate.open()
@@ -205,7 +220,9 @@ import Testing
     #expect(map.statistics.counts == CacheStatistics(staleHits: 3, misses: 3, fetches: 2))
   }
 
-  @Test func `R13: finds half of its keys expired, and fetches those only`() async {
+  @Test func `a request of several keys finds half of its keys expired, and fetches those only`()
+    async
+  {
     origin.gate.open()
     let map = origin.makeMap(clock: clock)
     _ = await map.request([1, 2])
@@ -216,7 +233,9 @@ import Testing
     #expect(origin.calls == [[1, 2], [3, 4], [1, 2]])
   }
 
-  @Test func `R18: raises the fetch to the priority of a caller of any of its keys`() async throws {
+  @Test func `a request of several keys raises the fetch to the priority of a caller of any key`()
+    async throws
+  {
     let gate = Gate()
     let map = MultiplexerMap<Int, Int>.bulk(clock: clock) { keys in
       try await gate.wait()
@@ -232,7 +251,8 @@ import Testing
     #expect(try await starter.value.count == 3)
   }
 
-  @Test func `R18: raises the fetch with a caller that becomes more urgent while it waits`()
+  @Test
+  func `a request of keys raises the fetch with a caller that becomes more urgent while it waits`()
     async throws
   {
     let gate = Gate()
@@ -248,7 +268,8 @@ import Testing
     #expect(await urgent.value.count == 2)
   }
 
-  @Test func `of a map without a fetch for several fetches each, all at the same time`()
+  @Test
+  func `a request of keys of a map without a fetch for several fetches each at the same time`()
     async throws
   {
     let gate = Gate()
@@ -264,7 +285,9 @@ import Testing
     #expect(map.statistics.counts == CacheStatistics(misses: 3, fetches: 3, failures: 1))
   }
 
-  @Test func `through a refreshed reference gets what was fetched after the refresh`() async {
+  @Test func `a request through a refreshed reference gets what was fetched after the refresh`()
+    async
+  {
     origin.gate.open()
     let map = origin.makeMap(clock: clock)
     _ = await map.request([1, 2])
@@ -272,7 +295,7 @@ import Testing
     #expect(origin.calls == [[1, 2], [1, 2]])
   }
 
-  @Test func `of very many keys is one fetch, and every key is answered`() async {
+  @Test func `a request of very many keys is one fetch, and every key is answered`() async {
     origin.gate.open()
     let map = origin.makeMap(clock: clock)
     let results = await map.request(0..<20_000)

@@ -6,7 +6,7 @@ import Testing
 @Suite(.fewAtOnce) struct `The events of a cache` {
   let clock = ManualClock()
 
-  @Test func `report what happens to each key, in order`() async throws {
+  @Test func `the events of a cache report what happens to each key, in order`() async throws {
     var policy = CachePolicy()
     policy.staleWhileRevalidate = .seconds(60)
     let map = MultiplexerMap<Int, Int>(policy: policy, clock: clock) { key in
@@ -31,7 +31,7 @@ import Testing
     )
   }
 
-  @Test func `of a multiplexer name it by its id`() async throws {
+  @Test func `the events of a multiplexer name it by its id`() async throws {
     let cache = Multiplexer(id: "profile", clock: clock) { 1 }
     let events = Recorder(cache.events())
     _ = try await cache.request()
@@ -39,7 +39,7 @@ import Testing
     #expect(await events.first(2).map(\.description) == ["fetched profile", "profile was stored"])
   }
 
-  @Test func `report the work and the failures of the cacher`() async throws {
+  @Test func `the events of a cache report the work and the failures of the cacher`() async throws {
     var policy = CachePolicy()
     policy.cacherRead = .beforeFetch
     let map = MultiplexerMap<Int, Int>(
@@ -76,7 +76,7 @@ import Testing
     #expect(failing.statistics.cacherErrors == 2)
   }
 
-  @Test func `of several keys are reported for each of them`() async {
+  @Test func `the events of several keys are reported for each of them`() async {
     let map = MultiplexerMap<Int, Int>.bulk(clock: clock) { keys in
       Dictionary(uniqueKeysWithValues: keys.filter { $0 != 2 }.map { ($0, $0) })
     }
@@ -90,7 +90,7 @@ import Testing
   }
 
   @Test(arguments: [CachePolicy.UnobservedFetch.finishAndStore, .cancel])
-  func `are none for hits, joins, or what was cancelled`(
+  func `a cache has no events for hits, joins, or what was cancelled`(
     whenUnobserved: CachePolicy.UnobservedFetch
   ) async throws {
     let gate = Gate()
@@ -116,7 +116,9 @@ import Testing
     #expect(await events.first(2).map(\.description) == ["fetched 2", "9 was stored"])
   }
 
-  @Test func `begin with the subscription, and reach every subscriber alike`() async throws {
+  @Test func `the events of a cache begin with the subscription, and reach every subscriber alike`()
+    async throws
+  {
     let map = MultiplexerMap<Int, Int>(clock: clock) { $0 }
     map.store(1, for: 1)
     let first = Recorder(map.events())
@@ -127,7 +129,9 @@ import Testing
     #expect(await second.first(1).map(\.description) == ["3 was stored"])
   }
 
-  @Test func `keep what the policy of a slow subscriber requires`() async throws {
+  @Test func `the events of a cache keep what the policy of a slow subscriber requires`()
+    async throws
+  {
     let map = MultiplexerMap<Int, Int>(clock: clock) { $0 }
     let stream = map.events(bufferingPolicy: .bufferingNewest(2))
     for key in 1...9 { map.store(key, for: key) }
@@ -135,7 +139,8 @@ import Testing
     #expect(await events.first(2).map(\.description) == ["8 was stored", "9 was stored"])
   }
 
-  @Test func `0.6: end with the cache, which they do not keep alive`() async throws {
+  @Test func `the events of a cache end with the cache, which they do not keep alive`() async throws
+  {
     var map: MultiplexerMap<Int, Int>? = MultiplexerMap(clock: clock) { $0 }
     var cache: Multiplexer<Int>? = Multiplexer(clock: clock) { 1 }
     let ofMap = try Recorder(#require(map).events())
@@ -148,7 +153,7 @@ import Testing
     #expect(await ofCache.finished().count == 1)
   }
 
-  @Test func `0.9: name their keys under no lock`() async throws {
+  @Test func `the events of a cache name their keys under no lock`() async throws {
     let calls = RecordedChannel<@Sendable () -> Void>()
     let map = MultiplexerMap<TalkingKey, Int>(capacity: .count(1), clock: clock) { _ in 1 }
     calls.send { [weak map] in

@@ -5,7 +5,7 @@ import Testing
 
 @Suite(.fewAtOnce) struct `Any history of a cache` {
   @Test(.guarantee(.callersAgreeWithASequentialModel), arguments: CacheKind.allCases, 0..<40)
-  func `answers every caller as a simple sequential model does`(
+  func `any history of a cache answers every caller as a simple sequential model does`(
     kind: CacheKind,
     seed: UInt64
   ) async throws {

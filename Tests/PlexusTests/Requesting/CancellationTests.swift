@@ -15,7 +15,7 @@ import Testing
     arguments: CacheKind.allCases,
     [CachePolicy.UnobservedFetch.finishAndStore, .cancel]
   )
-  func `R5: leaves at once, without affecting the fetch and the others`(
+  func `a cancelled caller leaves at once, without affecting the fetch and the others`(
     kind: CacheKind,
     whenUnobserved: CachePolicy.UnobservedFetch
   ) async throws {
@@ -43,7 +43,7 @@ import Testing
     arguments: CacheKind.allCases,
     [CachePolicy.UnobservedFetch.finishAndStore, .cancel]
   )
-  func `R5: that is cancelled before the request gets an error and starts no fetch`(
+  func `a caller that is cancelled before the request gets an error and starts no fetch`(
     kind: CacheKind,
     whenUnobserved: CachePolicy.UnobservedFetch
   ) async throws {
@@ -60,7 +60,7 @@ import Testing
   }
 
   @Test(arguments: CacheKind.allCases)
-  func `R5: that is cancelled before the request gets an available value`(
+  func `a caller that is cancelled before the request gets an available value`(
     kind: CacheKind
   ) async throws {
     let clock = ManualClock()
@@ -83,7 +83,7 @@ import Testing
   }
 
   @Test(arguments: CacheKind.allCases)
-  func `R5: that is cancelled before the request does not join a fetch either`(
+  func `a caller that is cancelled before the request does not join a fetch either`(
     kind: CacheKind
   ) async throws {
     let gate = Gate()
@@ -101,7 +101,7 @@ import Testing
   }
 
   @Test(.guarantee(.lastCallerFollowsThePolicy), arguments: CacheKind.allCases)
-  func `R6: that was the last one leaves a fetch that ends and is stored`(
+  func `a cancelled last caller of a key leaves a fetch that ends and is stored`(
     kind: CacheKind
   ) async throws {
     let gate = Gate()
@@ -122,7 +122,7 @@ import Testing
   }
 
   @Test(.guarantee(.lastCallerFollowsThePolicy), arguments: CacheKind.allCases)
-  func `R6: that was the last one takes the fetch with it if the policy says so`(
+  func `a cancelled last caller takes the fetch with it if the policy says so`(
     kind: CacheKind
   ) async throws {
     let gate = Gate()
@@ -154,7 +154,7 @@ import Testing
   }
 
   @Test(arguments: CacheKind.allCases)
-  func `R6: takes the fetch with it also when it is cancelled before it suspends`(
+  func `a cancelled caller takes the fetch with it also when cancelled before it suspends`(
     kind: CacheKind
   ) async throws {
     let gate = Gate()
@@ -171,7 +171,7 @@ import Testing
   }
 
   @Test(.guarantee(.lastCallerFollowsThePolicy), arguments: CacheKind.allCases)
-  func `R6: costs no value to a caller that joins while the cancelled fetch unwinds`(
+  func `a cancelled caller costs no value to one that joins while the cancelled fetch unwinds`(
     kind: CacheKind
   ) async throws {
     let unwinding = Gate()
@@ -202,7 +202,7 @@ import Testing
   }
 
   @Test(arguments: CacheKind.allCases)
-  func `R6: leaves a value that was being renewed, and its age, as they were`(
+  func `a cancelled caller leaves a value that was being renewed, and its age, as they were`(
     kind: CacheKind
   ) async throws {
     let clock = ManualClock()
@@ -226,7 +226,7 @@ import Testing
   }
 
   @Test(arguments: CacheKind.allCases)
-  func `R6: does not take a fetch with it that runs for its own sake`(
+  func `a cancelled caller does not take a fetch with it that runs for its own sake`(
     kind: CacheKind
   ) async throws {
     let clock = ManualClock()
@@ -252,7 +252,9 @@ import Testing
   }
 
   @Test(.guarantee(.lastCallerFollowsThePolicy), arguments: CacheKind.allCases)
-  func `R6: does not take a fetch with it that runs for a refresh`(kind: CacheKind) async throws {
+  func `a cancelled caller does not take a fetch with it that runs for a refresh`(
+    kind: CacheKind
+  ) async throws {
     let gates = [Gate(), Gate()]
     let tally = Tally()
     let cache = kind.make(policy: policy(.cancel)) {
@@ -279,7 +281,7 @@ import Testing
     arguments: CacheKind.allCases,
     [CachePolicy.UnobservedFetch.finishAndStore, .cancel]
   )
-  func `R6: a CancellationError of the fetch itself is a failure like any other`(
+  func `a CancellationError of the fetch of a key is a failure like any other`(
     kind: CacheKind,
     whenUnobserved: CachePolicy.UnobservedFetch
   ) async throws {
@@ -307,7 +309,8 @@ import Testing
   }
 
   @Test(arguments: CacheKind.allCases)
-  func `R6: may be cancelled by the very fetch that it waits for`(kind: CacheKind) async throws {
+  func `a caller may be cancelled by the very fetch that it waits for`(kind: CacheKind) async throws
+  {
     let callers = RecordedChannel<Task<Int, any Error>>()
     let tally = Tally()
     let cache = kind.make(policy: policy(.cancel)) {

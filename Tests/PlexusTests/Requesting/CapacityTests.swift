@@ -12,7 +12,9 @@ import Testing
   }
 
   @Test(.guarantee(.mapsStayWithinCapacity), arguments: [0, 1, 2, 7, 100])
-  func `never keeps more values than it may, whatever happens to it`(limit: Int) async throws {
+  func `a map of limited capacity never keeps more values than it may, whatever happens to it`(
+    limit: Int
+  ) async throws {
     var random = SeededRandom(seed: UInt64(limit))
     var policy = CachePolicy()
     policy.timeToLive = .seconds(60)
@@ -42,7 +44,7 @@ import Testing
     .guarantee(.rememberedFailuresAreBounded),
     arguments: [CacheCapacity<Int>.count(100), .cost(100, of: { _ in 1 })]
   )
-  func `remembers no more failures than it has room for values, and the latest of them`(
+  func `a map remembers no more failures than it has room for values, and the latest of them`(
     capacity: CacheCapacity<Int>
   ) async {
     var policy = CachePolicy()
@@ -66,7 +68,7 @@ import Testing
     .guarantee(.rememberedFailuresAreBounded),
     arguments: [Duration.seconds(1), .seconds(Int64.max)]
   )
-  func `remembers no more failures than it has room for values, also of one moment or without end`(
+  func `a map limits the failures that it remembers, also failures of one moment or without end`(
     memory: Duration
   ) async {
     var policy = CachePolicy()
@@ -82,7 +84,7 @@ import Testing
   }
 
   @Test(.guarantee(.rememberedFailuresAreBounded))
-  func `remembers the failure of a key with a subscriber, however many others fail`()
+  func `a map remembers the failure of a key with a subscriber, however many others fail`()
     async throws
   {
     var policy = CachePolicy()
@@ -102,7 +104,9 @@ import Testing
     withExtendedLifetime(subscription) {}
   }
 
-  @Test func `never keeps more than it may when many threads use it`() async {
+  @Test func `a map of limited capacity never keeps more than it may when many threads use it`()
+    async
+  {
     let map = MultiplexerMap<Int, Int>(capacity: .count(50), clock: clock) { $0 }
     for round in UInt64(0)..<10 {
       await withTaskGroup { group in
@@ -130,14 +134,16 @@ import Testing
     }
   }
 
-  @Test func `that is spread over many locks holds exactly as much as it may`() {
+  @Test
+  func `a map of limited capacity that is spread over many locks holds exactly as much as it may`()
+  {
     let map = MultiplexerMap<Int, Int>(capacity: .count(131_077), clock: clock) { $0 }
     for key in 0..<150_000 { map.store(key, for: key) }
     #expect(count(map, of: 150_000) == 131_077)
     #expect(map.statistics.evictions == 150_000 - 131_077)
   }
 
-  @Test func `that keeps nothing still shares a fetch among its callers`() async throws {
+  @Test func `a map that keeps nothing still shares a fetch among its callers`() async throws {
     let gate = Gate()
     let origin = ScriptedFetcher<Int>([.success(1), .success(2)], gate: gate)
     let map = MultiplexerMap<Int, Int>(capacity: .count(0), clock: clock) { _ in
@@ -155,7 +161,7 @@ import Testing
     #expect(map.statistics.counts == CacheStatistics(misses: 2, joins: 2, fetches: 2))
   }
 
-  @Test func `of one value keeps the newest one`() async throws {
+  @Test func `a map with room for one value keeps the newest one`() async throws {
     let map = MultiplexerMap<Int, Int>(capacity: .count(1), clock: clock) { $0 }
     for key in 0..<5 {
       #expect(try await map.request(key) == key)
@@ -166,7 +172,9 @@ import Testing
   }
 
   @Test(.guarantee(.frequentValuesOutliveOthers))
-  func `keeps used values when very many are requested once`() async throws {
+  func `a map of limited capacity keeps used values when very many are requested once`()
+    async throws
+  {
     let fetches = Tally()
     let map = MultiplexerMap<Int, Int>(capacity: .count(100), clock: clock) { key in
       if key < 20 { fetches.increment() }
@@ -180,7 +188,7 @@ import Testing
     #expect(fetches.value == 20)
   }
 
-  @Test func `0.9: releases evicted values under no lock`() async throws {
+  @Test func `a map of limited capacity releases evicted values under no lock`() async throws {
     let calls = RecordedChannel<@Sendable () -> Void>()
     let tally = Tally()
     let map = MultiplexerMap<Int, ValueThatCalls>(capacity: .count(1), clock: clock) { _ in
@@ -209,7 +217,7 @@ import Testing
     #expect(tally.value >= 10)
   }
 
-  @Test(.startsProcess) func `must not be negative`() async {
+  @Test(.startsProcess) func `the capacity of a map must not be negative`() async {
     await #expect(processExitsWith: .failure) {
       _ = MultiplexerMap<Int, Int>(capacity: .count(-1)) { $0 }
     }
@@ -224,7 +232,7 @@ import Testing
   // MARK: - Fetches in flight
 
   @Test
-  func `lets a fetch continue, and its callers get its value, though the old one was evicted`()
+  func `a map lets a fetch continue for its callers, though the old value was evicted`()
     async throws
   {
     let gate = Gate()
@@ -249,7 +257,7 @@ import Testing
     #expect(count(map, of: 8) == 1)
   }
 
-  @Test func `R4: uses the value after a failed fetch though it was evicted meanwhile`()
+  @Test func `a map uses the value after a failed fetch though it was evicted meanwhile`()
     async throws
   {
     let gate = Gate()
@@ -275,7 +283,7 @@ import Testing
     #expect(map.cachedValue(7) == 7)
   }
 
-  @Test func `R7: a cleared value is not used`() async throws {
+  @Test func `a map of limited capacity does not use a cleared value`() async throws {
     let gate = Gate()
     let origin = ScriptedFetcher<Int>([.success(1), .failure(Offline())], gate: gate)
     gate.admit(1)
@@ -291,7 +299,9 @@ import Testing
     await #expect(throws: Offline.self) { try await caller.value }
   }
 
-  @Test func `notifies the subscribers of a key whose value was evicted`() async throws {
+  @Test func `a map of limited capacity notifies the subscribers of a key whose value was evicted`()
+    async throws
+  {
     let gate = Gate()
     gate.admit(1)
     let map = MultiplexerMap<Int, Int>(capacity: .count(1), clock: clock) { key in
@@ -315,7 +325,10 @@ import Testing
     )
   }
 
-  @Test func `fetches evicted values again, and counts and reports evictions`() async throws {
+  @Test
+  func `a map of limited capacity fetches evicted values again, and counts and reports evictions`()
+    async throws
+  {
     let map = MultiplexerMap<Int, Int>(capacity: .count(2), clock: clock) { $0 }
     let events = Recorder(map.events())
     for key in [1, 2, 3, 1] { _ = try await map.request(key) }
@@ -329,7 +342,7 @@ import Testing
     )
   }
 
-  @Test func `keeps to the time to live, too`() async throws {
+  @Test func `a map of limited capacity keeps to the time to live, too`() async throws {
     let fetches = Tally()
     var policy = CachePolicy()
     policy.timeToLive = .seconds(10)
@@ -344,7 +357,7 @@ import Testing
     #expect(map.statistics.evictions == 0)
   }
 
-  @Test func `has all its room again when it was cleared`() async throws {
+  @Test func `a map of limited capacity has all its room again when it was cleared`() async throws {
     let map = MultiplexerMap<Int, Int>(capacity: .count(10), clock: clock) { $0 }
     for round in 1...3 {
       for key in 0..<10 { _ = try await map.request(key * round) }

@@ -19,7 +19,9 @@ import Testing
   }
 
   @Test(arguments: CacheKind.allCases)
-  func `R7: removes the value, and the next request fetches again`(kind: CacheKind) async throws {
+  func `clearing removes the value, and the next request fetches again`(
+    kind: CacheKind
+  ) async throws {
     gate.open()
     let cache = counting(kind)
     _ = try await cache.request()
@@ -33,7 +35,7 @@ import Testing
     .guarantee(.clearDetachesTheFetch),
     arguments: CacheKind.allCases
   )
-  func `R7: during a fetch leaves the callers its result, which is stored nowhere`(
+  func `clearing during a fetch leaves the callers its result, which is stored nowhere`(
     kind: CacheKind
   ) async throws {
     let cache = counting(kind)
@@ -50,7 +52,7 @@ import Testing
   }
 
   @Test(.guarantee(.clearDetachesTheFetch), arguments: CacheKind.allCases)
-  func `R7: makes a request fetch again while the old fetch still runs, whichever ends first`(
+  func `clearing makes a request fetch again while the old fetch runs, whichever ends first`(
     kind: CacheKind
   ) async throws {
     let first = Gate()
@@ -76,7 +78,7 @@ import Testing
   }
 
   @Test(.guarantee(.clearDetachesTheFetch), arguments: CacheKind.allCases)
-  func `R7: publishes unknown, and nothing of the detached fetch`(
+  func `clearing publishes unknown, and nothing of the detached fetch`(
     kind: CacheKind
   ) async throws {
     let cache = counting(kind)
@@ -97,7 +99,7 @@ import Testing
   }
 
   @Test(arguments: CacheKind.allCases)
-  func `R7: loses no caller of a fetch that has not begun, and stores nothing of it`(
+  func `clearing loses no caller of a fetch that has not begun, and stores nothing of it`(
     kind: CacheKind
   ) async throws {
     let cache = counting(kind)
@@ -116,7 +118,7 @@ import Testing
   }
 
   @Test(arguments: CacheKind.allCases)
-  func `R7: does not begin a fetch that was only queued and has no callers`(
+  func `clearing does not begin a fetch that was only queued and has no callers`(
     kind: CacheKind
   ) async throws {
     let cache = counting(kind)
@@ -130,7 +132,7 @@ import Testing
   }
 
   @Test(arguments: CacheKind.allCases)
-  func `R6 and R7: cancels a fetch without callers if the policy is to cancel`(
+  func `clearing cancels a fetch without callers if the policy is to cancel`(
     kind: CacheKind
   ) async throws {
     var policy = CachePolicy()

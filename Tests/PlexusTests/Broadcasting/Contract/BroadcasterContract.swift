@@ -5,7 +5,7 @@ import Testing
 /// The rules of registration and order for all broadcasters.
 @Suite(.fewAtOnce) struct `The contract of broadcasters` {
   @Test(.guarantee(.subscribersAreRegisteredAtOnce), arguments: contractSubjects, ReadingWay.all)
-  func `rule 0.1: what is sent after registration arrives, even before the iteration`(
+  func `what is sent after registration arrives, even before the iteration`(
     subject: any ContractSubject,
     way: ReadingWay
   ) async {
@@ -22,7 +22,7 @@ import Testing
     arguments: contractSubjects.filter(\.deliversAtOnce),
     HandlerSite.allCases
   )
-  func `rule 0.1: a handler gets what is sent after observe has returned`(
+  func `a handler gets what is sent after observe has returned`(
     subject: any ContractSubject,
     site: HandlerSite
   ) async {
@@ -40,7 +40,7 @@ import Testing
   }
 
   @Test(.guarantee(.replayJoinsLiveDelivery), arguments: contractSubjects, ReadingWay.all)
-  func `rule 0.1: replay and live delivery join without a gap or a repetition`(
+  func `replay and live delivery join without a gap or a repetition`(
     subject: any ContractSubject,
     way: ReadingWay
   ) async {
@@ -60,7 +60,7 @@ import Testing
     arguments: contractSubjects.filter { $0.replays && $0.deliversAtOnce },
     ReadingWay.all
   )
-  func `rule 0.1: a subscriber to states gets the newest one, with and without others`(
+  func `a subscriber to states gets the newest one, with and without others`(
     subject: any ContractSubject,
     way: ReadingWay
   ) async {
@@ -72,7 +72,7 @@ import Testing
   }
 
   @Test(.guarantee(.allSubscribersSeeOneOrder), arguments: contractSubjects, ReadingWay.all)
-  func `rule 0.2: all subscribers see one order, and each sender's own in it`(
+  func `all subscribers see one order, and each sender's own in it`(
     subject: any ContractSubject,
     way: ReadingWay
   ) async {
@@ -102,7 +102,7 @@ import Testing
     arguments: contractSubjects,
     HandlerSite.synchronous
   )
-  func `rule 0.2: handlers on one actor are called in subscription order, message by message`(
+  func `handlers on one actor are called in subscription order, message by message`(
     subject: any ContractSubject,
     site: HandlerSite
   ) async {
@@ -122,7 +122,7 @@ import Testing
   }
 
   @Test(.guarantee(.suspendedHandlersDelayNoOther), arguments: contractSubjects)
-  func `rule 0.2: a handler that suspends never overlaps itself and delays no other`(
+  func `a handler that suspends never overlaps itself and delays no other`(
     subject: any ContractSubject
   ) async {
     let stage = subject.stage()
@@ -150,7 +150,7 @@ import Testing
     arguments: contractSubjects,
     HandlerSite.synchronous
   )
-  func `rule 0.3: what a handler sends follows the current message, for all subscribers`(
+  func `what a handler sends follows the current message, for all subscribers`(
     subject: any ContractSubject,
     site: HandlerSite
   ) async {
@@ -178,7 +178,7 @@ import Testing
     arguments: contractSubjects,
     Reading.allCases
   )
-  func `rule 0.3: what a reader sends comes after what was sent before`(
+  func `what a reader sends comes after what was sent before`(
     subject: any ContractSubject,
     reading: Reading
   ) async {
@@ -199,7 +199,7 @@ import Testing
     arguments: contractSubjects,
     ReadingWay.all
   )
-  func `rule 0.5: a subscriber that joins during a delivery gets the next message`(
+  func `a subscriber that joins during a delivery gets the next message`(
     subject: any ContractSubject,
     way: ReadingWay
   ) async {
@@ -224,7 +224,7 @@ import Testing
     arguments: contractSubjects,
     HandlerSite.allCases
   )
-  func `rule 0.5: a handler added while a message is being delivered gets the next one`(
+  func `a handler added while a message is being delivered gets the next one`(
     subject: any ContractSubject,
     site: HandlerSite
   ) async {

@@ -10,7 +10,7 @@ import Testing
   }
 
   @Test(.guarantee(.cancelledLoopsEnd), arguments: contractSubjects, ReadingWay.all)
-  func `rule 0.4: a cancelled loop ends however much is buffered`(
+  func `a cancelled loop ends however much is buffered`(
     subject: any ContractSubject,
     way: ReadingWay
   ) async {
@@ -36,7 +36,7 @@ import Testing
   }
 
   @Test(.guarantee(.cancelledLoopsEnd), arguments: contractSubjects, ReadingWay.all)
-  func `rule 0.4: a loop in a cancelled task sees nothing`(
+  func `a loop in a cancelled task sees nothing`(
     subject: any ContractSubject,
     way: ReadingWay
   ) async {
@@ -52,7 +52,7 @@ import Testing
   }
 
   @Test(.guarantee(.cancelledLoopsEnd), arguments: contractSubjects, ReadingWay.all)
-  func `rule 0.4: a waiting loop ends when it is cancelled`(
+  func `a waiting loop ends when it is cancelled`(
     subject: any ContractSubject,
     way: ReadingWay
   ) async {
@@ -78,7 +78,7 @@ import Testing
   }
 
   @Test(.guarantee(.cancelledLoopsEnd), arguments: contractSubjects, ReadingWay.all)
-  func `rule 0.4: a cancelled loop never continues`(
+  func `a cancelled loop never continues`(
     subject: any ContractSubject,
     way: ReadingWay
   ) async {
@@ -102,7 +102,7 @@ import Testing
     arguments: contractSubjects,
     HandlerSite.allCases
   )
-  func `rule 0.4: a handler that cancels itself is not called again`(
+  func `a handler that cancels itself is not called again`(
     subject: any ContractSubject,
     site: HandlerSite
   ) async {
@@ -140,7 +140,7 @@ import Testing
     arguments: contractSubjects,
     HandlerSite.synchronous
   )
-  func `rule 0.4: a handler cancelled by one before it misses the current message`(
+  func `a handler cancelled by one before it misses the current message`(
     subject: any ContractSubject,
     site: HandlerSite
   ) async {
@@ -167,7 +167,7 @@ import Testing
     arguments: contractSubjects.filter { !$0.losesInPauses },
     [HandlerSite.mainActor, .mainActorAsync]
   )
-  func `rule 0.4: cancelling on the handler's own actor is exact`(
+  func `cancelling on the handler's own actor is exact`(
     subject: any ContractSubject,
     site: HandlerSite
   ) async {
@@ -188,7 +188,7 @@ import Testing
   }
 
   @Test(.guarantee(.tokensCancelSuspendedHandlers), arguments: contractSubjects)
-  func `rule 0.4: cancelling a token cancels the task of its handler`(
+  func `cancelling a token cancels the task of its handler`(
     subject: any ContractSubject
   ) async {
     let stage = subject.stage()

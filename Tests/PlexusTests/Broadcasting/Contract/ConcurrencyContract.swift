@@ -5,7 +5,7 @@ import Testing
 /// One order for all consumers, whatever is sent concurrently.
 @Suite(.fewAtOnce) struct `The contract of concurrency` {
   @Test(.guarantee(.allSubscribersSeeOneOrder), arguments: contractSubjects)
-  func `rule 0.2: consumers on and off actors see one order of what many send at once`(
+  func `consumers on and off actors see one order of what many send at once`(
     subject: any ContractSubject
   ) async {
     let stage = subject.stage()
@@ -42,7 +42,7 @@ import Testing
   }
 
   @Test(.guarantee(.subscribersDuringDeliveryReceiveTheNext), arguments: contractSubjects)
-  func `rule 0.5: subscribers that join and leave while many send miss nothing in between`(
+  func `subscribers that join and leave while many send miss nothing in between`(
     subject: any ContractSubject
   ) async {
     let stage = subject.stage()

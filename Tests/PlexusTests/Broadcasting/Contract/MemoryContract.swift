@@ -5,7 +5,7 @@ import Testing
 /// The rules of memory, locks and threads for all broadcasters.
 @Suite(.fewAtOnce) struct `The contract of memory` {
   @Test(.guarantee(.droppedStreamsUnsubscribe), arguments: contractSubjects, ReadingWay.all)
-  func `rule 0.6: dropping what subscribe returned unsubscribes`(
+  func `dropping what subscribe returned unsubscribes`(
     subject: any ContractSubject,
     way: ReadingWay
   ) {
@@ -20,7 +20,7 @@ import Testing
   }
 
   @Test(.guarantee(.releasedSourcesEndTheirStreams), arguments: contractSubjects, ReadingWay.all)
-  func `rule 0.6: the last reference to a broadcaster ends its streams`(
+  func `the last reference to a broadcaster ends its streams`(
     subject: any ContractSubject,
     way: ReadingWay
   ) async {
@@ -51,7 +51,7 @@ import Testing
     arguments: contractSubjects.filter(\.deliversAtOnce),
     ReadingWay.all
   )
-  func `rule 0.6: elements are released when all subscribers have read them`(
+  func `elements are released when all subscribers have read them`(
     subject: any ContractSubject,
     way: ReadingWay
   ) async {
@@ -73,7 +73,7 @@ import Testing
     arguments: contractSubjects.filter { $0.sendsParcels && $0.deliversAtOnce },
     ReadingWay.all
   )
-  func `rule 0.6: an unread backlog is released with its last possible reader`(
+  func `an unread backlog is released with its last possible reader`(
     subject: any ContractSubject,
     way: ReadingWay
   ) async {
@@ -98,7 +98,7 @@ import Testing
     arguments: contractSubjects.filter { !$0.losesInPauses },
     HandlerSite.allCases
   )
-  func `rule 0.6: a cancelled or released token frees the closure`(
+  func `a cancelled or released token frees the closure`(
     subject: any ContractSubject,
     site: HandlerSite
   ) async {
@@ -122,7 +122,7 @@ import Testing
     arguments: contractSubjects,
     HandlerSite.allCases
   )
-  func `rule 0.6: the end of a broadcaster frees its handlers after the last message`(
+  func `the end of a broadcaster frees its handlers after the last message`(
     subject: any ContractSubject,
     site: HandlerSite
   ) async {
@@ -138,7 +138,7 @@ import Testing
   }
 
   @Test(.guarantee(.tokensAndOwnersReleaseHandlers), arguments: contractSubjects, [false, true])
-  func `rule 0.6: the release of its owner unsubscribes a handler`(
+  func `the release of its owner unsubscribes a handler`(
     subject: any ContractSubject,
     isAsync: Bool
   ) async {
@@ -161,7 +161,7 @@ import Testing
   }
 
   @Test(.guarantee(.tokensAndOwnersReleaseHandlers), arguments: contractSubjects, [false, true])
-  func `rule 0.6: the closure of a released owner is freed by the next message alone`(
+  func `the closure of a released owner is freed by the next message alone`(
     subject: any ContractSubject,
     isAsync: Bool
   ) async {
@@ -181,7 +181,7 @@ import Testing
     arguments: contractSubjects.filter(\.deliversAtOnce),
     ReadingWay.all
   )
-  func `rule 0.9: elements may use their broadcaster while they are released`(
+  func `elements may use their broadcaster while they are released`(
     subject: any ContractSubject,
     way: ReadingWay
   ) async {
@@ -213,7 +213,7 @@ import Testing
   }
 
   @Test(.guarantee(.sendingIsSynchronous), arguments: contractSubjects)
-  func `rule 0.10: sending is synchronous and callable from anywhere`(
+  func `sending is synchronous and callable from anywhere`(
     subject: any ContractSubject
   ) async {
     let stage = subject.stage()

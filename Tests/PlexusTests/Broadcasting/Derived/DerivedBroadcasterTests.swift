@@ -5,7 +5,7 @@ import Testing
 
 @Suite(.fewAtOnce) struct `A derived broadcaster` {
   @Test(.guarantee(.derivedBroadcastersReplay))
-  func `transforms what is sent, and what is replayed`() async {
+  func `a derived broadcaster transforms what is sent, and what is replayed`() async {
     let volume = CurrentValue(1)
     let texts = volume.map { "\($0)" }
     let subscription = texts.subscription(bufferingPolicy: .unbounded)
@@ -18,7 +18,7 @@ import Testing
   }
 
   @Test(.guarantee(.derivedBroadcastersSubscribeOnce))
-  func `is subscribed to its source only while it has subscribers, and once`() {
+  func `a derived broadcaster subscribes to its source once, and only while it has subscribers`() {
     let messenger = Messenger<Int>()
     let derived = messenger.map { $0 }.filter { $0 > 0 }
     #expect(messenger.subscriberCount == 0)
@@ -38,7 +38,9 @@ import Testing
   }
 
   @Test(.guarantee(.derivedBroadcastersSubscribeOnce))
-  func `runs its closure once for all its subscribers, on the thread that sends`() async {
+  func `a derived broadcaster runs its closure once for all subscribers, on the sending thread`()
+    async
+  {
     let messenger = Messenger<Int>()
     let calls = Log<Int>()
     let derived = messenger.map { number in
@@ -55,7 +57,7 @@ import Testing
   }
 
   @Test(.guarantee(.derivedBroadcastersSubscribeOnce))
-  func `ends with its source and not before, without being kept`() async {
+  func `a derived broadcaster ends with its source and not before, without being kept`() async {
     var messenger: Messenger<Int>? = Messenger()
     guard let stream = messenger?.map({ $0 + 1 }).filter({ $0 > 1 }).subscribe() else { return }
     messenger?.send(1)
@@ -66,7 +68,7 @@ import Testing
   }
 
   @Test(.guarantee(.derivedBroadcastersSubscribeOnce))
-  func `keeps its source, and its subscribers do not`() {
+  func `a derived broadcaster keeps its source, and its subscribers do not`() {
     weak var source: CurrentValue<Int>?
     var stream: AsyncStream<Int>?
     do {
@@ -88,7 +90,7 @@ import Testing
   }
 
   @Test(.guarantee(.derivedBroadcastersSubscribeOnce))
-  func `frees its closure with the last subscriber`() {
+  func `a derived broadcaster frees its closure with the last subscriber`() {
     let messenger = Messenger<Int>()
     weak var captured: Parcel?
     var stream: AsyncStream<Int>?
@@ -109,7 +111,7 @@ import Testing
       (Policy.unbounded, [2, 4, 6, 8]), (.newest(2), [6, 8]), (.oldest(2), [2, 4]),
     ]
   )
-  func `has a buffering policy count what has passed the filter`(
+  func `a derived broadcaster has a buffering policy count what has passed the filter`(
     policy: Policy,
     expected: [Int]
   ) async {
@@ -123,7 +125,7 @@ import Testing
   }
 
   @Test(.guarantee(.derivedBroadcastersReplay))
-  func `delivers no state that does not pass to a new subscriber`() async {
+  func `a derived broadcaster delivers no state that does not pass to a new subscriber`() async {
     let number = CurrentValue(2)
     let even = number.filter { $0.isMultiple(of: 2) }
     let first = even.subscription(bufferingPolicy: .unbounded)
@@ -136,7 +138,9 @@ import Testing
   }
 
   @Test(.guarantee(.removeDuplicatesComparesPerSubscriber))
-  func `without duplicates compares with what each subscriber got last`() async {
+  func `a derived broadcaster without duplicates compares with what each subscriber got last`()
+    async
+  {
     let messenger = Messenger<String>()
     let names = messenger.removeDuplicates()
     let all = names.subscription(bufferingPolicy: .unbounded)
@@ -151,7 +155,7 @@ import Testing
   }
 
   @Test(.guarantee(.removeDuplicatesComparesPerSubscriber))
-  func `without duplicates delivers to a later subscriber what it has not received yet`()
+  func `a derived broadcaster without duplicates gives later subscribers what they have not got`()
     async
   {
     let value = CurrentValue(1)
@@ -166,7 +170,7 @@ import Testing
   }
 
   @Test(.guarantee(.derivedBroadcastersKeepOrder))
-  func `calls handlers on one actor in subscription order, message by message`() async {
+  func `a derived broadcaster calls handlers in subscription order, message by message`() async {
     let messenger = Messenger<Int>()
     let doubled = messenger.map { $0 * 2 }
     let log = Log<[Int]>()
@@ -178,7 +182,7 @@ import Testing
   }
 
   @Test(.guarantee(.derivedBroadcastersKeepOrder))
-  func `sends what its closure sends to the source afterwards`() async {
+  func `a derived broadcaster sends what its closure sends to the source afterwards`() async {
     let messenger = Messenger<Int>()
     let derived = messenger.map { [weak messenger] number in
       if number < 5 { messenger?.send(number + 1) }
@@ -194,7 +198,9 @@ import Testing
     .guarantee(.derivedBroadcastersKeepOrder),
     arguments: [Policy.unbounded, .newest(1), .newest(100), .oldest(100)]
   )
-  func `gives no subscriber a state from before a sign-out`(policy: Policy) async {
+  func `a derived broadcaster gives no subscriber a state from before a sign-out`(
+    policy: Policy
+  ) async {
     let publisher = DataPublisher<String>()
     let texts = publisher.map { $0.value ?? "none" }
     let lengths = texts.map { $0.count }
@@ -212,7 +218,7 @@ import Testing
   }
 
   @Test(.guarantee(.derivedBroadcastersKeepOrder))
-  func `delivers no state from before a clear of a value that was already removed`()
+  func `a view delivers no state from before a clear of a value that was already removed`()
     async throws
   {
     let cache = Multiplexer<String> { throw Broken() }
@@ -227,7 +233,7 @@ import Testing
   }
 
   @Test(.guarantee(.derivedBroadcastersKeepOrder))
-  func `misses nothing while many send and subscribe at once`() async {
+  func `a derived broadcaster misses nothing while many send and subscribe at once`() async {
     for _ in 0..<50 {
       let value = CurrentValue(0)
       let derived = value.map { $0 }

@@ -36,7 +36,7 @@ import Testing
     .guarantee(.viewsMissNothingAfterCurrent),
     arguments: [Policy.unbounded, .newest(1), .newest(100), .oldest(100)]
   )
-  func `begins with the value set before, while another thread delivers an older one`(
+  func `a new subscriber of a view begins with the value set before, not with an older one`(
     policy: Policy
   ) async {
     let (value, pause, late) = (CurrentValue(0), Pause(), Subscribers())
@@ -65,7 +65,8 @@ import Testing
     #expect(part.subscriberCount == 3)
   }
 
-  @Test func `of a transform or a filter begins with the value set before`() async {
+  @Test func `a new subscriber of a transform or a filter begins with the value set before`() async
+  {
     let (value, pause, late) = (CurrentValue(0), Pause(), Subscribers())
     let doubled = value.map { number in
       pause.pass()
@@ -99,7 +100,7 @@ import Testing
   }
 
   @Test(.guarantee(.viewsMissNothingAfterCurrent))
-  func `of a view of a view begins with the value set before`() async {
+  func `a new subscriber of a view of a view begins with the value set before`() async {
     let (value, pause, late) = (CurrentValue(0), Pause(), Subscribers())
     let first = value.select { number in
       pause.pass()
@@ -139,7 +140,8 @@ import Testing
     #expect(await late[5].first(2) == [12, 13])
   }
 
-  @Test func `of the first view of a view begins with the value set before`() async {
+  @Test func `a new subscriber of the first view of a view begins with the value set before`() async
+  {
     let (value, pause, late) = (CurrentValue(0), Pause(), Subscribers())
     let first = value.select { number in
       pause.pass()
@@ -163,7 +165,7 @@ import Testing
   }
 
   @Test(.guarantee(.viewsMissNothingAfterCurrent))
-  func `of a part of a store begins with the state of the action being delivered`() async {
+  func `a new subscriber of a part of a store begins with the state of the current action`() async {
     struct State: Sendable { var number = 0 }
     let (pause, late) = (Pause(), Subscribers())
     let store = Store<State, Int>(State()) { $0.number = $1 }
@@ -195,7 +197,7 @@ import Testing
     #expect(await late[2].first(2) == [1, 2])
   }
 
-  @Test func `of a part of a page begins with the state of the page`() async {
+  @Test func `a new subscriber of a part of a page begins with the state of the page`() async {
     struct State: Sendable, Equatable { var number = 0 }
     let (pause, late) = (Pause(), Subscribers())
     let store = Store<Int, Int>(0) { $0 = $1 }
@@ -231,7 +233,7 @@ import Testing
     for index in 0..<3 { #expect(await late[index].first(3) == [1, 2, 3]) }
   }
 
-  @Test func `of a publisher gets nothing from before a reset`() async {
+  @Test func `a new subscriber of a view of a publisher gets nothing from before a reset`() async {
     let (publisher, pause) = (DataPublisher<Int>(), Pause())
     let states = publisher.map { state in
       pause.pass()
@@ -269,7 +271,9 @@ import Testing
   }
 
   @Test(.guarantee(.viewsOfViewsAreNeverBehind), arguments: 0..<3)
-  func `of a view of a forwarded view begins with the value set before`(stage: Int) async {
+  func `a new subscriber of a view of a forwarded view begins with the value set before`(
+    stage: Int
+  ) async {
     let (value, pause, late) = (CurrentValue(0), Pause(), Subscribers())
     let first = value.select { number in
       if stage == 0 { pause.pass() }
@@ -304,7 +308,9 @@ import Testing
   }
 
   @Test(.guarantee(.viewsMissNothingAfterCurrent))
-  func `begins no earlier than current while others set the value`() async {
+  func `a new subscriber of a view begins no earlier than current while others set the value`()
+    async
+  {
     let value = CurrentValue(0)
     let part = value.select { $0 }
     let doubled = part.map { 2 * $0 }

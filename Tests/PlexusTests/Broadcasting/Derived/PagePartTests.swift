@@ -38,7 +38,7 @@ import Testing
   }
 
   @Test(.guarantee(.keyPathsAreSharedByAllViews))
-  func `is evaluated once per action for a thousand subscribers`() async {
+  func `a selected part of a page is evaluated once per action for a thousand subscribers`() async {
     let page = makePage()
     let evaluations = Tally()
     let sum = page.select { states in
@@ -59,7 +59,7 @@ import Testing
   }
 
   @Test(.guarantee(.keyPathsAreSharedByAllViews))
-  func `is evaluated once per action for equal key paths, for any number of temporaries`()
+  func `a page part is evaluated once per action for equal key paths of many temporaries`()
     async
   {
     let page = makePage()
@@ -81,7 +81,7 @@ import Testing
   }
 
   @Test(.guarantee(.keyPathsAreSharedByAllViews))
-  func `is evaluated no more when the last of its temporaries has no subscriber`() {
+  func `a part of a page is evaluated no more when its last temporary has no subscriber`() {
     let page = makePage()
     let evaluations = page.state.evaluations
     var streams = (0..<3).map { _ in page.select(\.page.half).subscribe() }
@@ -99,7 +99,7 @@ import Testing
   }
 
   @Test(.guarantee(.keyPathsAreSharedByAllViews)) @MainActor
-  func `is evaluated once per action for all its observed values`() {
+  func `a selected part of a page is evaluated once per action for all its observed values`() {
     let page = makePage()
     let evaluations = page.state.evaluations
     let values = (0..<10).map { _ in ObservedValue(page.select(\.page.half)) }
@@ -110,7 +110,7 @@ import Testing
   }
 
   @Test(.guarantee(.keyPathsAreSharedByAllViews))
-  func `of key paths with arguments is distinguished, without a lock`() async {
+  func `page parts of key paths with arguments are distinguished, without a lock`() async {
     let page = makePage()
     let comparisons = Tally()
     let row: @Sendable (Int) -> Row = { [weak page] number in
@@ -133,7 +133,7 @@ import Testing
   }
 
   @Test(.guarantee(.keyPathsAreSharedByAllViews))
-  func `releases its closure when its last subscriber leaves`() {
+  func `a selected part of a page releases its closure when its last subscriber leaves`() {
     let page = makePage()
     weak var parcel: Parcel?
     var streams: [AsyncStream<Int>] = []
@@ -150,7 +150,7 @@ import Testing
   }
 
   @Test(.guarantee(.keyPathsAreSharedByAllViews))
-  func `ends with its page, of which subscribers keep nothing`() async {
+  func `a selected part of a page ends with its page, of which subscribers keep nothing`() async {
     weak var weakPage: CountedPage?
     var streams: [Subscription<Int>] = []
     do {
@@ -166,7 +166,7 @@ import Testing
   }
 
   @Test(.guarantee(.keyPathsAreSharedByAllViews))
-  func `of one key path is right while actions and temporaries come and go`() async {
+  func `a page part of one key path is right while actions and temporaries come and go`() async {
     let page = makePage()
     let all = page.select(\.page.half).subscription(bufferingPolicy: .unbounded)
     await withTaskGroup { group in

@@ -24,7 +24,7 @@ import Testing
   }
 
   @Test(.guarantee(.selectedPartsAreEvaluatedOnce))
-  func `is published when it changes, and not when something else does`() async {
+  func `a selected part is published when it changes, and not when something else does`() async {
     var store: Store<Form, FormAction>? = makeStore()
     guard let text = store?.select(\.text).subscription(bufferingPolicy: .unbounded) else { return }
     for action in [FormAction.typed("h"), .counted, .typed("h"), .typed("hi")] {
@@ -35,7 +35,7 @@ import Testing
   }
 
   @Test(.guarantee(.selectedPartsAreEvaluatedOnce))
-  func `is evaluated once per action for a thousand subscribers`() async {
+  func `a selected part is evaluated once per action for a thousand subscribers`() async {
     let store = makeStore()
     let evaluations = Tally()
     let text = store.select { form in
@@ -53,7 +53,7 @@ import Testing
   }
 
   @Test(.guarantee(.selectedPartsAreEvaluatedOnce))
-  func `is read from the state while it has no subscriber`() {
+  func `a selected part is read from the state while it has no subscriber`() {
     let store = makeStore()
     let text = store.select(\.text)
     #expect(text.current.isEmpty)
@@ -66,7 +66,7 @@ import Testing
   }
 
   @Test(.guarantee(.selectedPartsCanBeTemporaries))
-  func `is released with the last subscriber, together with its memory`() {
+  func `a selected part is released with the last subscriber, together with its memory`() {
     let store = Store<Parcel?, Parcel>(nil) { $0 = $1 }
     weak var parcel: Parcel?
     var stream: AsyncStream<[Parcel]>?
@@ -85,7 +85,7 @@ import Testing
   }
 
   @Test(.guarantee(.selectedPartsCanBeTemporaries))
-  func `can be a temporary, and ends with its store`() async {
+  func `a selected part can be a temporary, and ends with its store`() async {
     var store: Store<Form, FormAction>? = makeStore()
     let stream = store?.select(\.count).subscribe()
     store?.dispatch(.counted)
@@ -94,7 +94,7 @@ import Testing
   }
 
   @Test(.guarantee(.selectedPartsCanBeTemporaries))
-  func `of a page, a publisher or a part works alike`() async throws {
+  func `a selected part of a page, a publisher or a part works alike`() async throws {
     let store = makeStore()
     let page = store.page({ _ in 0 }, reducer: { $0 += $1 })
     let sum = page.select { $0.app.count + $0.page }
@@ -117,7 +117,7 @@ import Testing
   }
 
   @Test(.guarantee(.selectedPartsAreEvaluatedOnce))
-  func `of a part is not behind the state while another thread evaluates that part`() {
+  func `a part of a part is not behind the state while another thread evaluates that part`() {
     let value = CurrentValue(0)
     let whileEvaluating = Guarded<(@Sendable () -> Void)?>(nil)
     let first = value.select { number in
@@ -145,7 +145,7 @@ import Testing
   }
 
   @Test(.guarantee(.selectedPartsAreEvaluatedOnce))
-  func `is never behind the state for the thread that has changed it`() async {
+  func `a selected part is never behind the state for the thread that has changed it`() async {
     let value = CurrentValue(0)
     let part = value.select { $0 }
     let gate = Log<Void>()

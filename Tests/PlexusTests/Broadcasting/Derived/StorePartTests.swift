@@ -18,7 +18,7 @@ import Testing
   private func makeStore() -> Store<Counted, Int> { Store(Counted()) { $0.number += $1 } }
 
   @Test(.guarantee(.keyPathsAreSharedByAllViews))
-  func `is evaluated once per action for equal key paths, for any number of temporaries`()
+  func `a store part is evaluated once per action for equal key paths of many temporaries`()
     async
   {
     let store = makeStore()
@@ -39,7 +39,7 @@ import Testing
   }
 
   @Test(.guarantee(.keyPathsAreSharedByAllViews))
-  func `is evaluated no more when the last of its temporaries has no subscriber`() {
+  func `a part of a store is evaluated no more when its last temporary has no subscriber`() {
     let store = makeStore()
     let evaluations = store.state.evaluations
     var streams = (0..<3).map { _ in store.select(\.half).subscribe() }
@@ -53,7 +53,7 @@ import Testing
   }
 
   @Test(.guarantee(.keyPathsAreSharedByAllViews)) @MainActor
-  func `is evaluated once per action for all its observed values`() {
+  func `a selected part of a store is evaluated once per action for all its observed values`() {
     let store = makeStore()
     let evaluations = store.state.evaluations
     let values = (0..<10).map { _ in ObservedValue(store.select(\.half)) }
@@ -64,7 +64,7 @@ import Testing
   }
 
   @Test(.guarantee(.partsAreNeverBehind))
-  func `is not behind the state for a handler that is notified of the state first`() {
+  func `a part of a store is not behind the state for a handler notified of the state first`() {
     let store = makeStore()
     let part = store.select(\.half)
     let subscription = part.subscription(bufferingPolicy: .unbounded)
@@ -79,7 +79,7 @@ import Testing
   }
 
   @Test(.guarantee(.partsAreNeverBehind), arguments: [(0, [2, 5]), (2, [2, 3, 6])])
-  func `can be subscribed to during an action, and gives the present value at once, once`(
+  func `a part of a store can be subscribed to during an action, and gives its value once`(
     expected: (step: Int, values: [Int])
   ) async {
     let late = Guarded<[Subscription<Int>]>([])
@@ -108,7 +108,7 @@ import Testing
   }
 
   @Test(.guarantee(.partsAreNeverBehind))
-  func `of a store that is busy on another thread is there at once`() async {
+  func `a part of a store that is busy on another thread is there at once`() async {
     let late = Guarded<[Subscription<Int>]>([])
     let parts = Guarded<[Int]>([])
     let source = Guarded<Store<Counted, Int>?>(nil)
@@ -131,7 +131,7 @@ import Testing
   }
 
   @Test(.guarantee(.partsAreNeverBehind))
-  func `of one key path is right while actions and temporaries come and go`()
+  func `a store part of one key path is right while actions and temporaries come and go`()
     async
   {
     let store = makeStore()
@@ -162,7 +162,7 @@ import Testing
   }
 
   @Test(.guarantee(.keyPathsAreSharedByAllViews))
-  func `releases its closure when its last subscriber leaves`() {
+  func `a selected part of a store releases its closure when its last subscriber leaves`() {
     final class Captured: Sendable {}
     let store = makeStore()
     weak var released: Captured?
@@ -182,7 +182,7 @@ import Testing
   }
 
   @Test(.guarantee(.partsAreNeverBehind))
-  func `of a source that replays nothing begins with its state`() async {
+  func `a selected part of a source that replays nothing begins with its state`() async {
     /// A state whose subscriptions replay nothing.
     struct Foreign: StatefulBroadcaster {
       let messenger = Messenger<Int>()
