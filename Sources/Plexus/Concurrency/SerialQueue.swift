@@ -54,19 +54,16 @@ final class SerialQueue: Sendable {
     return task
   }
 
-  /// Adds an operation, and waits for its result.
+  /// Adds an operation, and waits for its end.
   ///
-  /// - Returns: The result; `nil` if an operation of this queue asks, which would wait for itself.
-  func result<Result: Sendable>(
-    of work: @escaping @concurrent @Sendable () async -> Result
-  ) async -> Result? {
-    let result = Locked<Result?>(nil)
-    let task = add {
-      let new = await work()
-      result.withLock { $0 = new }
-    }
-    guard !isCurrent else { return nil }
+  /// It keeps its own result: with optimization, Swift 6.3 compiles a generic operation that returns one wrongly, and callers
+  /// got a structure of four words with other fields.
+  ///
+  /// - Returns: Whether it has ended; `false` if an operation of this queue asks, which would wait for itself.
+  func perform(_ work: @escaping @concurrent @Sendable () async -> Void) async -> Bool {
+    let task = add(work)
+    guard !isCurrent else { return false }
     await task.value
-    return result.withLock { $0 }
+    return true
   }
 }

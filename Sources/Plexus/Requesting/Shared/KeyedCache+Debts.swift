@@ -42,15 +42,16 @@ extension KeyedCache {
   /// - Throws: The error because of which entries can remain. The removal is repeated before such an entry is used.
   func removeSharedTags() async throws {
     guard let storage else { return }
-    let result = await storage.queue.result { [self] () -> Result<Void, any Error> in
+    let failure = Locked<(any Error)?>(nil)
+    let isDone = await storage.queue.perform { [self] in
       do {
-        return .success(try await storage.removeTags())
+        try await storage.removeTags()
       } catch {
         reportCacherFailures([:], error)
-        return .failure(error)
+        failure.withLock { $0 = error }
       }
     }
-    try result?.get()
+    if isDone, let error = failure.withLock({ $0 }) { throw error }
   }
 }
 

@@ -57,20 +57,21 @@ extension KeyedCache {
   /// Removes copies and writes values in the queue of the storage, and waits for that.
   private func synchronizeInOrder(flushing: Bool, erases: Bool = false) async -> StorageReport {
     guard let storage else { return StorageReport() }
+    let report = Locked(StorageReport())
     // Work that the cacher itself requests is not waited for.
-    let report = await storage.queue.result { [self] in
-      var report = await synchronize(flushing: flushing)
+    let isDone = await storage.queue.perform { [self] in
+      var new = await synchronize(flushing: flushing)
       if erases {
         do {
           try await storage.erase(isComplete: false)
         } catch {
-          report.recordError = error
+          new.recordError = error
           reportCacherFailures([:], error)
         }
       }
-      return report
+      report.withLock { $0 = new }
     }
-    return report ?? StorageReport()
+    return isDone ? report.withLock { $0 } : StorageReport()
   }
 
   /// Writes the marks, performs the pending removals, and then writes the values that have left memory.
