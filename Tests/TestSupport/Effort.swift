@@ -16,7 +16,7 @@ public enum Effort: Sendable {
   }
 
   /// Returns the share of some cases, evenly spread, and other ones for each offset.
-  public static func some<Case>(of cases: [Case], offset: Int = 0) -> [Case] {
+  public static func some<Case>(of cases: [Case], offset: Int) -> [Case] {
     let step = max(1, Int((1 / share).rounded()))
     return cases.indices.filter { ($0 + offset) % step == 0 }.map { cases[$0] }
   }

@@ -59,11 +59,9 @@ final class SerialQueue: Sendable {
   /// It keeps its own result: with optimization, Swift 6.3 compiles a generic operation that returns one wrongly, and callers
   /// got a structure of four words with other fields.
   ///
-  /// - Returns: Whether it has ended; `false` if an operation of this queue asks, which would wait for itself.
-  func perform(_ work: @escaping @concurrent @Sendable () async -> Void) async -> Bool {
+  /// If an operation of this queue asks, it is not waited for, because it begins after that one.
+  func perform(_ work: @escaping @concurrent @Sendable () async -> Void) async {
     let task = add(work)
-    guard !isCurrent else { return false }
-    await task.value
-    return true
+    if !isCurrent { await task.value }
   }
 }

@@ -11,8 +11,8 @@ final class Cluster: Sendable {
     var connection: RedisConnection?
     /// The reading of the map that is in progress.
     var reading: Task<Result<Void, any Error>, Never>?
-    /// The time at which the map was read last because a master was out of reach.
-    var searchTime: Nanoseconds?
+    /// The time until which no search begins.
+    var searchedUntil: Nanoseconds = 0
     /// Whether it tells the health.
     var reports = false
     /// Called after each change of the map.
@@ -106,10 +106,8 @@ final class Cluster: Sendable {
   func search() {
     let isDue = state.withLock { state in
       let now = Nanoseconds.now
-      guard state.reading == nil, now - (state.searchTime ?? .min / 2) >= Self.searchPace else {
-        return false
-      }
-      state.searchTime = now
+      guard state.reading == nil, now >= state.searchedUntil else { return false }
+      state.searchedUntil = now + Self.searchPace
       return true
     }
     guard isDue else { return }
@@ -144,32 +142,34 @@ final class Cluster: Sendable {
       }
       let task = Task.detached { [self] in
         defer { self.state.withLock { ($0.reading, $0.reports) = (nil, false) } }
-        do {
-          try await readMap(over: source)
-          return Result<Void, any Error>.success(())
-        } catch {
-          return .failure(error)
-        }
+        return await readMap(over: source)
       }
       state.reading = task
       return task
     }
   }
 
-  private func readMap(over source: RedisConnection) async throws {
+  private func readMap(over source: RedisConnection) async -> Result<Void, any Error> {
     let server = source.peer ?? servers[0]
-    var failure: RedisConnectionError?
+    let result: Result<Void, any Error>
     do {
       let reply = try await source.send(RedisCommand("CLUSTER", ["SLOTS"]))
       if try state.withLock({ try $0.slots.learn(reply, from: server) }) { notify() }
+      result = .success(())
     } catch let error as RedisError {
-      failure = .refused(address: server, error)
-    } catch let error as RedisConnectionError {
-      failure = error
+      result = .failure(RedisConnectionError.refused(address: server, error))
+    } catch {
+      result = .failure(error)
     }
     let (reports, onEvent) = state.withLock { ($0.reports, $0.onEvent) }
-    if reports { onEvent(failure.map { .disconnected($0) } ?? .connected) }
-    if let failure { throw failure }
+    guard reports else { return result }
+    switch result {
+    case .success: onEvent(.connected)
+    case .failure(let error as RedisConnectionError): onEvent(.disconnected(error))
+    // The task was cancelled.
+    case .failure: break
+    }
+    return result
   }
 
   private func notify() {

@@ -43,7 +43,7 @@ extension KeyedCache {
   func removeSharedTags() async throws {
     guard let storage else { return }
     let failure = Locked<(any Error)?>(nil)
-    let isDone = await storage.queue.perform { [self] in
+    await storage.queue.perform { [self] in
       do {
         try await storage.removeTags()
       } catch {
@@ -51,7 +51,7 @@ extension KeyedCache {
         failure.withLock { $0 = error }
       }
     }
-    if isDone, let error = failure.withLock({ $0 }) { throw error }
+    if let error = failure.withLock({ $0 }) { throw error }
   }
 }
 

@@ -59,7 +59,7 @@ extension KeyedCache {
     guard let storage else { return StorageReport() }
     let report = Locked(StorageReport())
     // Work that the cacher itself requests is not waited for.
-    let isDone = await storage.queue.perform { [self] in
+    await storage.queue.perform { [self] in
       var new = await synchronize(flushing: flushing)
       if erases {
         do {
@@ -71,7 +71,7 @@ extension KeyedCache {
       }
       report.withLock { $0 = new }
     }
-    return isDone ? report.withLock { $0 } : StorageReport()
+    return report.withLock { $0 }
   }
 
   /// Writes the marks, performs the pending removals, and then writes the values that have left memory.
