@@ -65,9 +65,7 @@ import Testing
   }
 
   @Test
-  func
-    `an answer to another request than that of its entry is stored unless it names a field that differs`()
-  {
+  func `an answer to another request is stored unless it names a field that differs`() {
     var state = State()
     let isStored = state.answer(["accept"], "a", fields: french, own: german, key: 1)
     #expect(isStored)

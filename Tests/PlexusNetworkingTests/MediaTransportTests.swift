@@ -48,7 +48,7 @@ struct `A transport of one's own` {
     MediaLoader(directory: folder.url, transport: transport, retry: .never)
   }
 
-  @Test func `brings a file`() async throws {
+  @Test func `a transport of one's own brings a file`() async throws {
     let transport = ScriptedTransport()
     transport.gate.open()
     let file = try await loader(transport).request(url)

@@ -53,7 +53,7 @@ struct `A verdict about an old version` {
   // MARK: - Decoding
 
   @Test(.guarantee(.verdictsConcernTheirVersion), arguments: [true, false])
-  func `by a decoder leaves the file that was reloaded meanwhile`(
+  func `a decoder's verdict about an old version leaves the file that was reloaded meanwhile`(
     byAnotherLoader: Bool
   ) async throws {
     let gate = Gate()
@@ -76,7 +76,7 @@ struct `A verdict about an old version` {
   }
 
   @Test(.guarantee(.removalsForgetDecodingFailures), arguments: Removal.allCases)
-  func `by a decoder is not remembered if the file was removed meanwhile`(
+  func `a decoder's verdict is not remembered if the file was removed meanwhile`(
     removal: Removal
   ) async throws {
     let gate = Gate()
@@ -104,7 +104,7 @@ struct `A verdict about an old version` {
   }
 
   @Test(.guarantee(.removalsForgetDecodingFailures))
-  func `by a decoder is forgotten when a repository clears everything`()
+  func `a decoder's verdict is forgotten when a repository clears everything`()
     async throws
   {
     let gate = Gate()
@@ -120,7 +120,7 @@ struct `A verdict about an old version` {
   // MARK: - Digests
 
   @Test(.guarantee(.verdictsConcernTheirVersion), arguments: 1...12)
-  func `by a digest leaves the file that was reloaded at any moment`(
+  func `a digest's verdict about an old version leaves the file that was reloaded at any moment`(
     job: Int
   ) async throws {
     let digests = [
@@ -158,7 +158,7 @@ struct `A verdict about an old version` {
   // MARK: - The server
 
   @Test(.guarantee(.verdictsConcernTheirVersion), arguments: [404, 410], [true, false])
-  func `by a server, 404 or 410, leaves the file that was reloaded meanwhile`(
+  func `a 404 or 410 for an old version leaves the file that was reloaded meanwhile`(
     status: Int,
     byAnotherLoader: Bool
   ) async throws {
@@ -178,7 +178,7 @@ struct `A verdict about an old version` {
   }
 
   @Test(.guarantee(.verdictsConcernTheirVersion))
-  func `by a server, 404, ends a reload that began before`() async throws {
+  func `a 404 ends a reload that began before`() async throws {
     let gate = Gate()
     let transport = ClosureTransport { count, request, receiver in
       if count == 2 { try await gate.wait() }
@@ -195,7 +195,7 @@ struct `A verdict about an old version` {
   }
 
   @Test(.guarantee(.notModifiedConfirmsOnlyItsVersion), arguments: ["\"v2\"", "W/\"v2\""])
-  func `by a server, 304 with another entity tag, does not confirm the file`(
+  func `a 304 with another entity tag does not confirm the file`(
     tag: String
   ) async throws {
     let transport = ClosureTransport { count, request, receiver in
@@ -212,7 +212,7 @@ struct `A verdict about an old version` {
   }
 
   @Test(.guarantee(.notModifiedConfirmsOnlyItsVersion))
-  func `by another server, 304 after a redirect, does not confirm the file`() async throws {
+  func `a 304 of another server after a redirect does not confirm the file`() async throws {
     let moved = Guarded(false)
     let transport = ClosureTransport { count, request, receiver in
       if moved.withLock({ $0 }), request.url?.lastPathComponent == "a.bin" {

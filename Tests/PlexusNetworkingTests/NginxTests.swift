@@ -229,7 +229,7 @@ struct `With a real nginx` {
     #expect(lines.map { $0.prefix(3) } == ["200"])
   }
 
-  @Test func `a part that the server refuses is dropped`() async throws {
+  @Test func `a part of a download that nginx refuses is dropped`() async throws {
     let url = try url("/refusing/file.bin")
     try await interrupt(url, loader())
     let loader = loader(["Hurry": "yes"])

@@ -4,7 +4,7 @@ import Testing
 
 /// Lists that are scrolled up and down for hours.
 @Suite struct `The elements of a prefetcher under attack` {
-  @Test func `that are added and taken out again leave nothing behind`() {
+  @Test func `elements of a prefetcher that are added and taken out again leave nothing behind`() {
     var state = PrefetchState<Int>(limit: 1)
     state.add([-1])
     _ = state.next()
@@ -22,7 +22,7 @@ import Testing
     #expect(state.entryCount < 100)
   }
 
-  @Test func `that have run leave nothing behind while others wait`() {
+  @Test func `elements of a prefetcher that have run leave nothing behind while others wait`() {
     var state = PrefetchState<Int>(limit: 1)
     state.add([0, 1])
     for number in 2..<10_000 {
@@ -33,7 +33,8 @@ import Testing
     #expect(state.entryCount < 100)
   }
 
-  @Test func `that are added again come after all that were added before`() {
+  @Test func `elements of a prefetcher that are added again come after all that were added before`()
+  {
     var state = PrefetchState<Int>(limit: 1)
     state.add([0])
     let first = state.next()
@@ -49,7 +50,8 @@ import Testing
     #expect(order == [2, 3, 1])
   }
 
-  @Test func `stay in order when it is paused and resumed again and again`() {
+  @Test
+  func `elements of a prefetcher stay in order when it is paused and resumed again and again`() {
     var state = PrefetchState<Int>(limit: 2)
     state.add(Array(0..<10))
     for _ in 0..<1_000 {

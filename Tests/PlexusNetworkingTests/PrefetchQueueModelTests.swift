@@ -29,7 +29,8 @@ struct `The queue of a prefetcher` {
   }
 
   @Test(.guarantee(.fourFilesArePrefetched))
-  func `has four in flight from all hosts together, or the given number`() async throws {
+  func `a prefetcher has four in flight from all hosts together, or the given number`() async throws
+  {
     let urls = try urls(9)
     let media = loader()
     let images = ImageLoader(media: loader()) { $0.count }

@@ -9,7 +9,7 @@ import Testing
     return elements
   }
 
-  @Test func `run in order, so many at once, and once each`() {
+  @Test func `the elements of a prefetcher run in order, so many at once, and once each`() {
     var state = PrefetchState<Int>(limit: 2)
     state.add([1, 2, 2, 3, 1])
     #expect(started(&state) == [1, 2])
@@ -25,7 +25,7 @@ import Testing
     #expect(started(&state) == [1])
   }
 
-  @Test func `are taken out where they wait or run`() {
+  @Test func `the elements of a prefetcher are taken out where they wait or run`() {
     var state = PrefetchState<Int>(limit: 2)
     state.add([1, 2, 3, 4])
     #expect(started(&state) == [1, 2])
@@ -38,7 +38,9 @@ import Testing
     #expect(state.counts == (0, 0))
   }
 
-  @Test func `wait while it is paused, the running ones before all others`() {
+  @Test
+  func `the elements of a prefetcher wait while it is paused, the running ones before all others`()
+  {
     var state = PrefetchState<Int>(limit: 2)
     state.add([1, 2, 3])
     #expect(started(&state) == [1, 2])
@@ -55,7 +57,7 @@ import Testing
     #expect(started(&state) == [3, 4])
   }
 
-  @Test func `never run beyond the limit, whatever happens`() {
+  @Test func `the elements of a prefetcher never run beyond the limit, whatever happens`() {
     var generator = SystemRandomNumberGenerator()
     for _ in 0..<200 {
       var state = PrefetchState<Int>(limit: 3)

@@ -43,7 +43,7 @@ struct `A prefetcher` {
     while ended.withLock({ $0.count }) < count { await Task.detached {}.value }
   }
 
-  @Test func `takes an empty list`() async throws {
+  @Test func `a prefetcher takes an empty list`() async throws {
     let transport = transport()
     let loader = loader(transport)
     let images = ImageLoader(media: loader) { $0 }
@@ -55,7 +55,7 @@ struct `A prefetcher` {
     #expect(transport.names.isEmpty)
   }
 
-  @Test func `loads files ahead, so many at once`() async throws {
+  @Test func `a prefetcher loads files ahead, so many at once`() async throws {
     let transport = transport()
     let loader = loader(transport)
     let prefetcher = Prefetcher(loader, concurrency: 2)
@@ -71,7 +71,8 @@ struct `A prefetcher` {
     withExtendedLifetime(prefetcher) {}
   }
 
-  @Test(.guarantee(.prefetchersStopAndPause)) func `ends its prefetching when it is released`()
+  @Test(.guarantee(.prefetchersStopAndPause))
+  func `a prefetcher ends its prefetching when it is released`()
     async throws
   {
     let transport = transport()
@@ -89,7 +90,8 @@ struct `A prefetcher` {
     #expect(try loader.cachedFile(for: urls(8..<9)[0]) == nil)
   }
 
-  @Test(.guarantee(.prefetchersStopAndPause)) func `pauses and resumes`() async throws {
+  @Test(.guarantee(.prefetchersStopAndPause)) func `a prefetcher pauses and resumes`() async throws
+  {
     let transport = transport()
     let loader = loader(transport)
     let prefetcher = Prefetcher(loader, concurrency: 2)
@@ -109,7 +111,8 @@ struct `A prefetcher` {
     #expect(transport.names.sorted() == ["0", "0", "1", "1", "2", "3"])
   }
 
-  @Test(.guarantee(.prefetchersStopAndPause)) func `cancels what is no longer needed`() async throws
+  @Test(.guarantee(.prefetchersStopAndPause)) func `a prefetcher cancels what is no longer needed`()
+    async throws
   {
     let transport = transport()
     let loader = loader(transport)
@@ -128,7 +131,7 @@ struct `A prefetcher` {
   }
 
   @Test(.guarantee(.prefetchersStopAndPause))
-  func `ends with what was requested before the loader was cleared`() async throws {
+  func `a prefetcher ends with what was requested before the loader was cleared`() async throws {
     let transport = transport()
     let loader = loader(transport)
     let prefetcher = Prefetcher(loader, concurrency: 1)
@@ -142,7 +145,7 @@ struct `A prefetcher` {
     #expect(loader.cachedFile(for: try urls(0..<1)[0]) == nil)
   }
 
-  @Test func `decodes images ahead`() async throws {
+  @Test func `a prefetcher decodes images ahead`() async throws {
     gate.open()
     let count = Guarded(0)
     let images = ImageLoader(media: loader(transport())) { data in

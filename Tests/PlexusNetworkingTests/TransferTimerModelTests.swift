@@ -16,7 +16,8 @@ import Testing
     }
   }
 
-  @Test(.guarantee(.transfersShareOneTimer)) func `sleeps once for all, until the first deadline`()
+  @Test(.guarantee(.transfersShareOneTimer))
+  func `the timer of transfers sleeps once for all, until the first deadline`()
     async
   {
     let timer = TransferTimer(clock: clock)
@@ -35,7 +36,8 @@ import Testing
   }
 
   @Test(.guarantee(.transfersShareOneTimer))
-  func `ends with the last transfer, and begins again with the next`() async {
+  func `the timer of transfers ends with the last transfer, and begins again with the next`() async
+  {
     let timer = TransferTimer(clock: clock)
     let ids = [add("a", at: 1, to: timer), add("b", at: 2, to: timer)]
     await clock.sleepers(1)
@@ -51,7 +53,8 @@ import Testing
     timer.remove(next)
   }
 
-  @Test(.guarantee(.transfersShareOneTimer)) func `checks again when a check says so`() async {
+  @Test(.guarantee(.transfersShareOneTimer))
+  func `the timer of transfers checks again when a check says so`() async {
     let timer = TransferTimer(clock: clock)
     let id = timer.add(deadline: .seconds(1)) { [checks] now in
       checks.withLock { $0.append("\(now.components.seconds)") }

@@ -43,11 +43,12 @@ import FoundationNetworking
       ("Too large response headers: 307204 > 307200", .cannotParseResponse),
     ] as [(String, URLError.Code)]
   )
-  func `is found in the words of curl`(words: String, code: URLError.Code) {
+  func `the cause of a URL error is found in the words of curl`(words: String, code: URLError.Code)
+  {
     #expect(URLError.code(ofWords: words.lowercased()) == code)
   }
 
-  @Test func `is not looked for where nothing is said`() {
+  @Test func `the cause of a URL error is not looked for where nothing is said`() {
     #expect(URLError.code(ofWords: "the operation could not be completed") == nil)
     #expect(URLError(.unknown).namingItsCause.code == .unknown)
     let late = URLError(.timedOut, userInfo: [NSLocalizedDescriptionKey: "SSL connection timeout"])
@@ -55,7 +56,8 @@ import FoundationNetworking
   }
 
   #if canImport(FoundationNetworking)
-  @Test func `counts more than a connection that another address has refused`() {
+  @Test
+  func `the cause of a URL error counts more than a connection that another address has refused`() {
     let words = [NSLocalizedDescriptionKey: "SSL certificate problem: self-signed certificate"]
     let error = URLError(.cannotConnectToHost, userInfo: words).namingItsCause
     #expect(error.code == .serverCertificateUntrusted)

@@ -19,7 +19,7 @@ import Testing
       .callIsActive,
     ]
   )
-  func `has failed when no host could be reached`(code: URLError.Code) {
+  func `a URL error is one of connectivity when no host could be reached`(code: URLError.Code) {
     #expect(URLError(code).isConnectivityFailure)
   }
 
@@ -36,7 +36,9 @@ import Testing
       .appTransportSecurityRequiresSecureConnection,
     ]
   )
-  func `has not failed when the other side could not be trusted`(code: URLError.Code) {
+  func `a URL error is not one of connectivity when the other side could not be trusted`(
+    code: URLError.Code
+  ) {
     #expect(!URLError(code).isConnectivityFailure)
   }
 
@@ -61,12 +63,14 @@ import Testing
     .cannotCreateFile,
     .cannotWriteToFile,
   ])
-  func `has not failed when an answer came, or nothing was asked`(code: URLError.Code) {
+  func `a URL error is not one of connectivity when an answer came, or nothing was asked`(
+    code: URLError.Code
+  ) {
     #expect(!URLError(code).isConnectivityFailure)
   }
 
   @Test(.guarantee(.policyDefaultsAreDocumented))
-  func `makes a cache keep to its value by default`() {
+  func `a URL error of connectivity makes a cache keep to its value by default`() {
     let policy = CachePolicy()
     #expect(policy.usesCachedValue(URLError(.notConnectedToInternet)))
     #expect(!policy.usesCachedValue(URLError(.secureConnectionFailed)))

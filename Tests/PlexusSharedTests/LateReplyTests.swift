@@ -39,14 +39,18 @@ struct `Late replies of a shared cacher` {
   }
 
   @Test(.guarantee(.returnedValuesOutdateOlderEntries))
-  private func `make no entry newer than the value that its process has returned`() async throws {
+  private func `late replies make no entry newer than the value that its process has returned`()
+    async throws
+  {
     try await fetchAfterOther()
     cacher.beforeNextReply { [clock] in clock.advance(by: .seconds(5)) }
     #expect(try await map.request("k") == "2")
   }
 
   @Test(.guarantee(.returnedValuesOutdateOlderEntries))
-  private func `make no entry a fallback for a newer value of its process`() async throws {
+  private func `late replies make no entry a fallback for a newer value of its process`()
+    async throws
+  {
     try await fetchAfterOther()
     origin.fail()
     other.map.refresh("k")

@@ -7,7 +7,8 @@ import Testing
 @Suite(.fewAtOnce) struct `The trust in copies` {
   let clock = ManualClock()
 
-  @Test(.guarantee(.lateAnswersExtendNoTrust)) func `holds until its end, and not at it`() {
+  @Test(.guarantee(.lateAnswersExtendNoTrust))
+  func `the trust in copies holds until its end, and not at it`() {
     let trust = NearTrust(clock: clock)
     #expect(!trust.holds)
     trust.extend(until: trust.now.advanced(by: .seconds(2)))
@@ -18,7 +19,7 @@ import Testing
   }
 
   @Test(.guarantee(.lateAnswersExtendNoTrust))
-  func `is not extended by an answer to a message from before its end`() {
+  func `the trust in copies is not extended by an answer to a message from before its end`() {
     let trust = NearTrust(clock: clock)
     let sent = trust.now
     trust.end()
@@ -31,7 +32,7 @@ import Testing
   }
 
   @Test(.guarantee(.trustedCopiesAskNothing))
-  func `D17: a copy is used without asking the engine, until the trust ends`() async throws {
+  func `a copy is used without asking the engine, until the trust ends`() async throws {
     // With the clock of the system, which hits read without a call.
     let node = SharedNode(SharedMemory<String>(), clock: ContinuousClock()) { _ in "1" }
     _ = try await node.map.request("k")
@@ -54,7 +55,7 @@ import Testing
     #expect(node.fetchCount == 1)
   }
 
-  @Test func `lasts as long as can be expressed`() {
+  @Test func `the trust in copies lasts as long as can be expressed`() {
     let trust = NearTrust(clock: clock)
     trust.extend(until: trust.now.advanced(by: .seconds(Int64.max)))
     clock.advance(by: .seconds(1_000_000))

@@ -157,7 +157,7 @@ struct `Histories of writes that fail` {
   }
 
   @Test(.guarantee(.storedValuesDoNotReplaceLaterChanges), arguments: 0..<40 as Range<UInt64>)
-  func `lose nothing that no other process has changed, and replace no later change`(
+  func `failed writes lose nothing that no other process has changed, nor replace later changes`(
     seed: UInt64
   ) async throws {
     for part in 0..<25 as Range<UInt64> {

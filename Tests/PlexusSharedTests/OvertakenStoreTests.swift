@@ -63,7 +63,7 @@ struct `Stored values that another process overtakes` {
   }
 
   @Test(.guarantee(.storedValuesDoNotReplaceLaterChanges), arguments: [false, true])
-  func `are fetched again by all if everything was removed and their process has not heard of it`(
+  func `a stored value is fetched again if its process has not heard that all was removed`(
     isUpdate: Bool
   ) async throws {
     _ = try await node.map.request("k")
@@ -78,7 +78,7 @@ struct `Stored values that another process overtakes` {
   }
 
   @Test(.guarantee(.storedValuesDoNotReplaceLaterChanges), arguments: Change.allCases)
-  func `do not replace a change that was made while they could not be sent`(
+  func `a stored value does not replace a change that was made while it could not be sent`(
     change: Change
   ) async throws {
     _ = try await node.map.request("k")
@@ -89,7 +89,7 @@ struct `Stored values that another process overtakes` {
   }
 
   @Test(.guarantee(.storedValuesDoNotReplaceLaterChanges), arguments: Change.allCases)
-  func `do not replace a change that was made while they were on their way`(
+  func `a stored value does not replace a change that was made while it was on its way`(
     change: Change
   ) async throws {
     _ = try await node.map.request("k")
@@ -104,7 +104,7 @@ struct `Stored values that another process overtakes` {
   }
 
   @Test(.guarantee(.storedValuesDoNotReplaceLaterChanges))
-  func `replace a change that was announced before`() async throws {
+  func `a stored value replaces a change that was announced before`() async throws {
     _ = try await node.map.request("k")
     try await other.map.clear("k")
     node.map.store("mine", for: "k")
@@ -114,7 +114,9 @@ struct `Stored values that another process overtakes` {
   }
 
   @Test(.guarantee(.storedValuesDoNotReplaceLaterChanges))
-  func `reach the others after an interruption in which nothing has changed`() async throws {
+  func `a stored value reaches the others after an interruption in which nothing has changed`()
+    async throws
+  {
     _ = try await node.map.request("k")
     _ = try await other.map.request("k")
     try await storeWithoutEngine()
@@ -125,7 +127,7 @@ struct `Stored values that another process overtakes` {
   }
 
   @Test(.guarantee(.storedValuesDoNotReplaceLaterChanges))
-  func `are fetched again after an interruption if the engine has no entry to compare with`()
+  func `a value stored in an interruption is fetched again without an entry to compare with`()
     async throws
   {
     _ = try await node.map.request("other")
@@ -136,7 +138,7 @@ struct `Stored values that another process overtakes` {
   }
 
   @Test(.guarantee(.storedValuesDoNotReplaceLaterChanges))
-  func `are updates of a value from before the change`() async throws {
+  func `an update of a value from before a change does not replace the change`() async throws {
     _ = try await other.map.request("k")
     #expect(try await node.map.request("k") == "1")
     try await make(.clear)
@@ -147,7 +149,7 @@ struct `Stored values that another process overtakes` {
   }
 
   @Test(.guarantee(.storedValuesDoNotReplaceLaterChanges))
-  func `are updates during an interruption, unless nothing has changed`() async throws {
+  func `an update during an interruption is kept if nothing has changed`() async throws {
     _ = try await other.map.request("k")
     _ = try await node.map.request("k")
     node.cacher.cutOff()
@@ -162,7 +164,7 @@ struct `Stored values that another process overtakes` {
     arguments: [nil] + Change.allCases,
     [false, true]
   )
-  func `are stored although only the reply to a store was lost, unless the key has changed since`(
+  func `a stored value whose store lost its reply stays, unless the key has changed since`(
     change: Change?,
     isUpdated: Bool
   ) async throws {
@@ -188,7 +190,7 @@ struct `Stored values that another process overtakes` {
   }
 
   @Test(arguments: Change.allCases)
-  func `do not replace a change by an update of what could not be sent before it`(
+  func `an update of a value that could not be sent does not replace a change before it`(
     change: Change
   ) async throws {
     let isRefused = Guarded(true)
@@ -210,7 +212,7 @@ struct `Stored values that another process overtakes` {
   }
 
   @Test(.guarantee(.storedValuesDoNotReplaceLaterChanges))
-  func `are fetched again by all if their process has fetched without the engine since`()
+  func `a stored value is fetched again by all if its process has fetched without the engine`()
     async throws
   {
     _ = try await other.map.request("k")
@@ -224,7 +226,9 @@ struct `Stored values that another process overtakes` {
   }
 
   @Test(.guarantee(.storedValuesDoNotReplaceLaterChanges), arguments: Change.allCases)
-  func `do not replace a change in an engine that compares nothing`(change: Change) async throws {
+  func `a stored value does not replace a change in an engine that compares nothing`(
+    change: Change
+  ) async throws {
     let cacher = AlteredCacher(node: node.cacher, comparesEntries: false)
     let map = MultiplexerMap(
       id: "values",

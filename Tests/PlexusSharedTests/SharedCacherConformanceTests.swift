@@ -6,7 +6,9 @@ import Testing
 @Suite(.fewAtOnce)
 struct `The conformance suite of shared cachers` {
   @Test(.guarantee(.enginesAreCheckedByOneSuite), arguments: SharedCacherConformance.Rule.allCases)
-  func `accepts the engine in memory`(rule: SharedCacherConformance.Rule) async throws {
+  func `the conformance suite of shared cachers accepts the engine in memory`(
+    rule: SharedCacherConformance.Rule
+  ) async throws {
     let suite = SharedCacherConformance { count in
       let engine = SharedMemory<String>()
       return (0..<count).map { _ in engine.node() }
@@ -14,7 +16,8 @@ struct `The conformance suite of shared cachers` {
     try await suite.check(rule)
   }
 
-  @Test(.guarantee(.enginesAreCheckedByOneSuite)) func `names the rule that an engine breaks`()
+  @Test(.guarantee(.enginesAreCheckedByOneSuite))
+  func `the conformance suite of shared cachers names the rule that an engine breaks`()
     async throws
   {
     let suite = SharedCacherConformance { count in
@@ -29,7 +32,9 @@ struct `The conformance suite of shared cachers` {
   }
 
   @Test(.guarantee(.conformanceRefusesHastyRemovals))
-  func `refuses an engine that does not wait for nodes that hear nothing`() async throws {
+  func `the conformance suite refuses an engine that does not wait for nodes that hear nothing`()
+    async throws
+  {
     let suite = SharedCacherConformance { _ in
       let engine = SharedMemory<String>()
       let deaf = engine.node()

@@ -451,7 +451,9 @@ struct `Maps with a shared tier` {
   // MARK: - Everywhere
 
   @Test(.guarantee(.clearEverywhereOutlastsTrust))
-  func `after a clear everywhere no node answers with an older value`() async throws {
+  func `after a clear everywhere no node of a shared tier answers with an older value`()
+    async throws
+  {
     _ = try await a.map.request("k")
     _ = try await b.map.request("k")
     let repository = MuxRepository()
@@ -569,7 +571,7 @@ struct `Maps with a shared tier` {
   }
 
   @Test(.guarantee(.engineFailsNoRequest))
-  func `D13: a request that waits for another node fetches when the engine is gone`()
+  func `a request that waits for another node fetches when the engine is gone`()
     async throws
   {
     a.gate.close()
@@ -688,7 +690,7 @@ struct `Maps with a shared tier` {
   }
 
   @Test(.guarantee(.nodesNeverGoBack))
-  func `D10: a snapshot from between a lease and its fill makes no node go back`()
+  func `a snapshot of an engine from between a lease and its fill makes no node go back`()
     async throws
   {
     let snapshot = try await snapshotWithinFetch()
@@ -703,7 +705,7 @@ struct `Maps with a shared tier` {
     #expect(try await makeNode().map.request("k") == "2")
   }
 
-  @Test(.guarantee(.nodesNeverGoBack)) func `D10: many keys at once do not go back either`()
+  @Test(.guarantee(.nodesNeverGoBack)) func `no node goes back for many keys at once`()
     async throws
   {
     let snapshot = try await snapshotWithinFetch()
@@ -720,7 +722,7 @@ struct `Maps with a shared tier` {
   }
 
   @Test(.guarantee(.nodesNeverGoBack))
-  func `D10: an older value is no fallback for a fetch that fails`() async throws {
+  func `an older value is no fallback for a fetch that fails`() async throws {
     let snapshot = try await snapshotWithinFetch()
     origin.fail()
     engine.restore(snapshot)
@@ -730,7 +732,7 @@ struct `Maps with a shared tier` {
   }
 
   @Test(.guarantee(.nodesNeverGoBack))
-  func `D10: a value that the engine missed leaves no older one as a fallback`() async throws {
+  func `a value that the engine missed leaves no older one as a fallback`() async throws {
     try await fetchWithoutEngine()
     origin.fail()
     await #expect(throws: Origin.Down.self) { try await a.map.request("k") }
@@ -752,7 +754,7 @@ struct `Maps with a shared tier` {
   }
 
   @Test(.guarantee(.engineFailsNoRequest))
-  func `D13: an engine whose entries never suffice is left alone after a few looks`()
+  func `an engine whose entries never suffice is left alone after a few looks`()
     async throws
   {
     let cacher = RisingCacher(engine.node())

@@ -38,7 +38,7 @@ struct `Tags of a shared tier` {
   }
 
   @Test(.guarantee(.tagRemovalsReachEveryNode), arguments: [ClearReach.shared, .everywhere])
-  func `a cleared tag is gone on every node, also where no node has its values in memory`(
+  func `a cleared tag is gone for every node of a shared tier, also without values in memory`(
     reach: ClearReach
   ) async throws {
     // A node fills the engine and is gone.

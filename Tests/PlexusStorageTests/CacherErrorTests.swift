@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 @Suite(.fewAtOnce) struct `An error of a cacher` {
-  @Test func `names keys and reasons in order, and at most five of them`() {
+  @Test func `an error of a cacher names keys and reasons in order, and at most five of them`() {
     let one = CacherError(failures: [
       "b": CancellationError(), "a": StorageError.locked(path: "/x"),
     ])
@@ -21,7 +21,7 @@ import Testing
     #expect(many.description.hasSuffix("; 4: CancellationError(); and 4 more"))
   }
 
-  @Test func `speaks of one entry or member in the singular`() {
+  @Test func `an error of a cacher names one entry or member in the singular`() {
     let entry = CacherError(failures: ["a": CancellationError()])
     #expect(entry.description == "1 entry of the cacher failed: a: CancellationError()")
     let member = MuxRepositoryError(failures: [.init(id: "users", error: CancellationError())])

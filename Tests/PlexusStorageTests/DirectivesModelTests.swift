@@ -26,7 +26,7 @@ import Testing
   }
 
   @Test(arguments: [false, true])
-  func `is kept with it, through reopening`(isLog: Bool) async throws {
+  func `the directives of an entry are kept with it, through reopening`(isLog: Bool) async throws {
     let disk = SimulatedDisk()
     func open() throws -> any Cacher<Person> {
       isLog
@@ -44,7 +44,7 @@ import Testing
     }
   }
 
-  @Test func `in a log is a miss for a reader that does not support it, and not another value`()
+  @Test func `a log entry with directives is a miss for a reader that does not support them`()
     throws
   {
     for json in ["1", "\"a\"", "{}", "[1,2]", "null", "true", "{\"name\":\"ada\"}"] {
@@ -64,7 +64,7 @@ import Testing
     #expect(LogPayload.decode([1, 2, 3, 7, 0xfe]) == nil)
   }
 
-  @Test func `R15: whichever byte of a file is changed, it is never another one`() throws {
+  @Test func `whichever byte of a file is changed, its directives are never other ones`() throws {
     let envelope = Envelope<Person>(schema: "s")
     for directives in [Self.directives[14], Self.directives[15]] {
       let whole = try envelope.encode(entry(directives), key: "k")
@@ -77,7 +77,7 @@ import Testing
     }
   }
 
-  @Test func `survives as JSON, for cachers that keep it whole`() throws {
+  @Test func `directives survive as JSON, for cachers that keep an entry whole`() throws {
     for directives in Self.directives {
       let json = try JSONEncoder().encode(directives)
       #expect(try JSONDecoder().decode(CacheDirectives.self, from: json) == directives)

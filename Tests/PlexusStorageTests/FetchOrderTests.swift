@@ -53,7 +53,10 @@ struct `A value whose fetch began before a command of another instance` {
     arguments: CacherKind.allCases,
     [false, true]
   )
-  private func `is not read as new`(kind: CacherKind, apart: Bool) async throws {
+  private func `a value whose fetch began before a command of another instance is not read as new`(
+    kind: CacherKind,
+    apart: Bool
+  ) async throws {
     for command in Command.allCases {
       for id in [nil, "m"] as [String?] {
         let first = try map(kind, apart: apart, id: id) { _ in Person(name: "new") }
@@ -93,7 +96,7 @@ struct `A value whose fetch began before a command of another instance` {
   }
 
   @Test(.guarantee(.updatesKeepTheAge), arguments: CacherKind.allCases, Command.allCases)
-  private func `is not read as new after an update, which keeps its age`(
+  private func `an old value is not read as new after an update, which keeps its age`(
     kind: CacherKind,
     command: Command
   ) async throws {
@@ -108,7 +111,7 @@ struct `A value whose fetch began before a command of another instance` {
   }
 
   @Test(.guarantee(.ageCountsFromTheAttempt), arguments: CacherKind.allCases)
-  private func `is new if the attempt that brought it began afterwards`(
+  private func `a value is new if its attempt began after a clear of another instance`(
     kind: CacherKind
   ) async throws {
     let first = try map(kind, apart: true) { _ in Person(name: "new") }
@@ -137,7 +140,9 @@ struct `A value whose fetch began before a command of another instance` {
   }
 
   @Test(.guarantee(.refreshesDoNotPreventWriting), arguments: CacherKind.allCases)
-  private func `is written, although many others were refreshed`(kind: CacherKind) async throws {
+  private func `a value is written, although another instance has refreshed many others`(
+    kind: CacherKind
+  ) async throws {
     let first = try map(kind, apart: true) { _ in throw Fetched() }
     let second = try map(kind, apart: true) { _ in Person(name: "old") }
     _ = try await second.request(1)
@@ -155,7 +160,7 @@ struct `A value whose fetch began before a command of another instance` {
   }
 
   @Test(arguments: CacherKind.allCases)
-  private func `stays cleared by tag after a restart and a damaged record`(
+  private func `a value stays cleared by tag after a restart and a damaged record`(
     kind: CacherKind
   ) async throws {
     let second = try map(kind, apart: true) { _ in Person(name: "old") }

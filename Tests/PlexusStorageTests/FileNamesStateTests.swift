@@ -9,7 +9,7 @@ import Testing
   private let allowed = Set("abcdefghijklmnopqrstuvwxyz0123456789.-_~=".unicodeScalars)
 
   @Test(.guarantee(.fileNamesAreSafeAndUnique))
-  func `R16 each key has its own name of at most 120 safe bytes`() {
+  func `each key has its own name of at most 120 safe bytes`() {
     var seen: [String: String] = [:]
     let letters = (0..<128).map { String(UnicodeScalar(UInt8($0))) }
     let pairs = letters.flatMap { first in letters.map { first + $0 } }
@@ -58,7 +58,7 @@ import Testing
   private enum Shop { struct Item {} }
   private enum Feed { struct Item {} }
 
-  @Test func `distinguish types of one name, and are the same in every process`() {
+  @Test func `file names distinguish types of one name, and are the same in every process`() {
     struct Item {}
     let types: [Any.Type] = [Shop.Item.self, Feed.Item.self, Item.self, [Feed.Item].self, Int.self]
     #expect(Set(types.map { FileNames($0).tag }).count == types.count)

@@ -55,7 +55,7 @@ import Testing
   }
 
   @Test(.guarantee(.crashesLeaveNoPartialEntry))
-  func `R15 on a full disk what fits is stored and the rest is named`() async throws {
+  func `on a full disk what fits is stored and the rest is named`() async throws {
     let disk = try await filledDisk()
     disk.setCapacity(disk.byteCount + 400)
     var entries: [String: CacheEntry<Person>] = [:]
@@ -146,7 +146,7 @@ import Testing
     #expect(try await cacher(disk).name("a") == nil)
   }
 
-  @Test func `R15 a disk that cannot be read is an error, not a miss`() async throws {
+  @Test func `a disk that cannot be read is an error, not a miss`() async throws {
     let disk = try await filledDisk()
     disk.prepare(.failsAlways(code: 5))
     await #expect(throws: StorageError.self) { try await cacher(disk).name("a") }

@@ -18,7 +18,9 @@ struct `A file cacher` {
 
   // MARK: - Entries
 
-  @Test func `returns what was stored, in full, also after it was opened again`() async throws {
+  @Test func `a file cacher returns what was stored, in full, also after it was opened again`()
+    async throws
+  {
     let times: [Duration] = [
       .zero, .seconds(-5), .seconds(1_700_000_000) + .nanoseconds(1),
       Duration(secondsComponent: 1, attosecondsComponent: 999_999_999_999_999_999),
@@ -44,12 +46,12 @@ struct `A file cacher` {
     #expect(try await cacher.entry(forKey: "me")?.storedAt == .seconds(Int64.max))
   }
 
-  @Test func `R14 an entry from the future is returned as it was stored`() async throws {
+  @Test func `an entry from the future is returned as it was stored`() async throws {
     try await cacher.store("ada", for: "me", at: 99_000_000_000)
     #expect(try await cacher.entry(forKey: "me") == CacheEntry("ada", at: 99_000_000_000))
   }
 
-  @Test func `has no entry where nothing was stored, and creates nothing to find that out`()
+  @Test func `a file cacher has no entry where nothing was stored, and creates nothing to see it`()
     async throws
   {
     #expect(try await cacher.entry(forKey: "me") == nil)
@@ -65,7 +67,8 @@ struct `A file cacher` {
     #expect(try folder.permissions(of: folder.files[0]) == 0o600)
   }
 
-  @Test func `stores values of any JSON, also none, a number or a list`() async throws {
+  @Test func `a file cacher stores values of any JSON, also none, a number or a list`() async throws
+  {
     let numbers = JSONFileCacher<Int>(directory: folder.url)
     let nothing = JSONFileCacher<Int?>(directory: folder.url)
     let lists = JSONFileCacher<[String: [Double]]>(directory: folder.url)
@@ -78,7 +81,7 @@ struct `A file cacher` {
   }
 
   @Test(.guarantee(.batchesStoreAsMuchAsPossible))
-  func `what cannot be encoded is named and does not stop the others`() async throws {
+  func `a file cacher names what cannot be encoded, and stores the others`() async throws {
     let doubles = JSONFileCacher<Double>(directory: folder.url)
     let error = try await #require(throws: CacherError.self) {
       try await doubles.store([
@@ -105,7 +108,7 @@ struct `A file cacher` {
 
   // MARK: - Removing
 
-  @Test func `removes some entries, or all, durably`() async throws {
+  @Test func `a file cacher removes some entries, or all, durably`() async throws {
     try await cacher.store(["a": CacheEntry("a"), "b": CacheEntry("b"), "B": CacheEntry("B")])
     try await cacher.removeEntries(forKeys: ["a", "absent"])
     #expect(try await reopened().name("a") == nil)
@@ -118,7 +121,7 @@ struct `A file cacher` {
     #expect(try await cacher.name("a") == "again")
   }
 
-  @Test func `a cancelled store names omitted entries, a cancelled removal is completed`()
+  @Test func `a file cacher names what a cancelled store omits, and completes a cancelled removal`()
     async throws
   {
     try await cacher.store("a", for: "a")
@@ -138,7 +141,7 @@ struct `A file cacher` {
   // MARK: - Keys
 
   @Test(.guarantee(.fileNamesAreSafeAndUnique))
-  func `R16 hostile keys have a file each inside the directory, and their own value`()
+  func `hostile keys have a file each inside the directory, and their own value`()
     async throws
   {
     var entries: [String: CacheEntry<Person>] = [:]
@@ -158,7 +161,7 @@ struct `A file cacher` {
   }
 
   @Test(.guarantee(.fileNamesAreSafeAndUnique))
-  func `R16 the stored key is compared when a file is read`() async throws {
+  func `the stored key is compared when a file is read`() async throws {
     try await cacher.store("ada", for: "a")
     try await cacher.store("bob", for: "b")
     let files = folder.files
@@ -167,7 +170,7 @@ struct `A file cacher` {
     #expect(try await cacher.name("a") == "ada")
   }
 
-  @Test(.guarantee(.filesBelongToTheirOwner)) func `R16 only the owner can read files and folders`()
+  @Test(.guarantee(.filesBelongToTheirOwner)) func `only the owner can read files and folders`()
     async throws
   {
     try await cacher.store("ada", for: "a")
@@ -188,7 +191,7 @@ struct `A file cacher` {
   // MARK: - Damage
 
   @Test(.guarantee(.damagedEntriesAreMisses))
-  func `R15 whichever byte of a file is changed, it is a miss`() async throws {
+  func `whichever byte of a file is changed, it is a miss`() async throws {
     try await cacher.store(["me": CacheEntry("ada", validator: "tag")])
     let file = folder.files[0]
     let whole = try Data(contentsOf: file)
@@ -203,7 +206,7 @@ struct `A file cacher` {
   }
 
   @Test(.guarantee(.damagedEntriesAreMisses))
-  func `R15 a file cut at any length or made longer is a miss`() async throws {
+  func `a file cut at any length or made longer is a miss`() async throws {
     try await cacher.store("ada", for: "me")
     let file = folder.files[0]
     let whole = try Data(contentsOf: file)
@@ -218,7 +221,7 @@ struct `A file cacher` {
   }
 
   @Test(.guarantee(.damagedEntriesAreMisses))
-  func `R15 an entry of another schema, or of a value that has changed, is a miss`()
+  func `an entry of another schema, or of a value that has changed, is a miss`()
     async throws
   {
     try await cacher.store("ada", for: "me")
@@ -234,7 +237,7 @@ struct `A file cacher` {
     #expect(try await newer.name("me") == "grace")
   }
 
-  @Test func `R15 a folder, a link or a pipe in place of a file is no entry, and delays no other`()
+  @Test func `a folder, a link or a pipe in place of a file is no entry, and delays no other`()
     async throws
   {
     try await cacher.store("ada", for: "me")
@@ -259,7 +262,7 @@ struct `A file cacher` {
   }
 
   @Test(.guarantee(.foreignObjectsAffectNoOtherFile), arguments: [false, true])
-  func `R15 a folder or a link in place of a file delays no other file, and no removal`(
+  func `a folder or a link in place of a file delays no other file, and no removal`(
     isFolder: Bool
   ) async throws {
     let keys: Set = ["map/a", "map/b", "other/c"]
@@ -280,7 +283,7 @@ struct `A file cacher` {
   }
 
   @Test(.guarantee(.foreignObjectsAffectNoOtherFile))
-  func `R15 files that cannot be read are an error if there are no others`() async throws {
+  func `files that cannot be read are an error if there are no others`() async throws {
     try await cacher.store("ada", for: "me")
     let file = folder.files[0]
     try FileManager.default.removeItem(at: file)
@@ -288,7 +291,7 @@ struct `A file cacher` {
     await #expect(throws: StorageError.self) { try await cacher.entries(forKeys: ["me", "you"]) }
   }
 
-  @Test func `R15 a directory that cannot be one is an error that says why`() async throws {
+  @Test func `a directory that cannot be one is an error that says why`() async throws {
     try Data([1]).write(to: folder.url)
     let error = try await #require(throws: CacherError.self) {
       try await cacher.store("ada", for: "me")
@@ -300,7 +303,7 @@ struct `A file cacher` {
 
   // MARK: - Several of them
 
-  @Test func `R17 two instances on one directory see what the other has stored and removed`()
+  @Test func `two instances on one directory see what the other has stored and removed`()
     async throws
   {
     let other = reopened()
@@ -313,7 +316,7 @@ struct `A file cacher` {
   }
 
   @Test(.guarantee(.processesShareADirectory))
-  func `R17 two instances that write at once lose and mix up nothing`() async throws {
+  func `two instances that write at once lose and mix up nothing`() async throws {
     let cachers = [cacher, reopened(), JSONFileCacher(directory: folder.url, byteLimit: 1 << 20)]
     try await withThrowingTaskGroup(of: Void.self) { group in
       for (number, cacher) in cachers.enumerated() {
@@ -382,7 +385,9 @@ struct `A file cacher` {
     }
   }
 
-  @Test func `an entry larger than the limit is refused and evicts nothing`() async throws {
+  @Test func `a file cacher refuses an entry larger than the limit, and evicts nothing for it`()
+    async throws
+  {
     let limited = JSONFileCacher<Person>(directory: folder.url, byteLimit: 300)
     try await limited.store("ada", for: "me")
     let large = String(repeating: "x", count: 300)
@@ -398,7 +403,9 @@ struct `A file cacher` {
     #expect(try await limited.name("me") == "ada")
   }
 
-  @Test func `a batch larger than the limit keeps its newest`() async throws {
+  @Test func `a file cacher keeps the newest entries of a batch larger than the limit`()
+    async throws
+  {
     let limited = JSONFileCacher<Person>(directory: folder.url, byteLimit: 2_000)
     var entries: [String: CacheEntry<Person>] = [:]
     for number in 0..<100 { entries["\(number)"] = CacheEntry("\(number)", at: number) }
@@ -439,7 +446,9 @@ struct `A file cacher` {
   }
 
   @Test(.startsProcess)
-  func `a directory that is no file URL, and a limit of nothing, are mistakes`() async {
+  func `for a file cacher, a directory that is no file URL and a limit of nothing are mistakes`()
+    async
+  {
     await #expect(processExitsWith: .failure) {
       _ = JSONFileCacher<Person>(directory: URL(string: "https://example.com"))
     }

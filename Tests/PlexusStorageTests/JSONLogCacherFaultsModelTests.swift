@@ -15,7 +15,7 @@ import Testing
   }
 
   @Test(.guarantee(.crashesLeaveNoPartialEntry))
-  func `R15 on a full disk the batch is named and the older entries stay`() async throws {
+  func `on a full disk the batch is named and the older entries stay`() async throws {
     let cacher = try open()
     try await cacher.store(["a": CacheEntry("old a"), "b": CacheEntry("old b")])
     let size = disk.byteCount
@@ -39,7 +39,7 @@ import Testing
   }
 
   @Test(.guarantee(.fullDisksAllowRemovals))
-  func `R15 is compacted on a full disk, and keeps entries that were not replaced`()
+  func `a log is compacted on a full disk, and keeps entries that were not replaced`()
     async throws
   {
     let cacher = try open()
@@ -59,7 +59,7 @@ import Testing
     }
   }
 
-  @Test(.guarantee(.fullDisksAllowRemovals)) func `R15 entries can be removed on a full disk`()
+  @Test(.guarantee(.fullDisksAllowRemovals)) func `entries can be removed on a full disk`()
     async throws
   {
     let cacher = try open()
@@ -77,7 +77,7 @@ import Testing
   }
 
   @Test(.guarantee(.fullDisksAllowRemovals))
-  func `R15 an entry that was removed on a full disk is removed for other instances, too`()
+  func `an entry that was removed on a full disk is removed for other instances, too`()
     async throws
   {
     let cacher = try open()
@@ -90,7 +90,7 @@ import Testing
     #expect(try await other.name("b") == "old b")
   }
 
-  @Test(.guarantee(.fullDisksAllowRemovals)) func `R15 everything can be removed on a full disk`()
+  @Test(.guarantee(.fullDisksAllowRemovals)) func `everything can be removed on a full disk`()
     async throws
   {
     let cacher = try open()
@@ -109,7 +109,7 @@ import Testing
   }
 
   @Test(.guarantee(.fullDisksAllowRemovals))
-  func `R15 entries with a prefix can be removed on a full disk`() async throws {
+  func `entries with a prefix can be removed on a full disk`() async throws {
     let cacher = try open()
     let other = try open()
     let names = ["map/a", "map/b", "map", "other/a"]
@@ -129,7 +129,7 @@ import Testing
   }
 
   @Test(.guarantee(.fullDisksAllowRemovals))
-  func `R15 is compacted on a full disk when entries with a prefix have been removed`()
+  func `a log is compacted on a full disk when entries with a prefix have been removed`()
     async throws
   {
     let cacher = try open()
@@ -154,7 +154,7 @@ import Testing
   }
 
   @Test(.guarantee(.compactedLogsAreLockedFirst))
-  func `R17 a compacted log is locked before others can find it`() async throws {
+  func `a compacted log is locked before others can find it`() async throws {
     let cacher = try open()
     let found = Guarded<Bool?>(nil)
     disk.whenRenamed { [path] disk in
@@ -174,7 +174,7 @@ import Testing
   }
 
   @Test(.guarantee(.readsDoNotWaitForWriters))
-  func `R17 reading waits for no process that keeps the file locked`() async throws {
+  func `reading waits for no process that keeps the file locked`() async throws {
     let cacher = try open()
     let writer = try open()
     try await writer.store("old", for: "a")
@@ -222,7 +222,7 @@ import Testing
   }
 
   @Test
-  func `R15 an entry removed by a killed process is durably removed when removed again`()
+  func `an entry removed by a killed process is durably removed when removed again`()
     async throws
   {
     try await open().store(["a": CacheEntry("old a"), "b": CacheEntry("old b")])
@@ -241,7 +241,7 @@ import Testing
     #expect(try await open().name("b") == "old b")
   }
 
-  @Test func `R15 damage while a log is open is a miss, also after compaction`() async throws {
+  @Test func `damage while a log is open is a miss, also after compaction`() async throws {
     let cacher = try open()
     try await cacher.store("kept", for: "kept")
     try await cacher.store("damaged", for: "damaged")
@@ -273,7 +273,7 @@ import Testing
   }
 
   @Test(.guarantee(.damagedEntriesAreMisses))
-  func `R15 whichever byte is changed, no value is wrong and none comes back`() async throws {
+  func `whichever byte is changed, no value is wrong and none comes back`() async throws {
     let whole = try await fill()
     var readable = 0
     for index in whole.indices {
@@ -293,7 +293,7 @@ import Testing
     #expect(readable > whole.count * 8 / 3)
   }
 
-  @Test func `R15 the rest of a write after a crash is truncated when the log is used again`()
+  @Test func `the rest of a write after a crash is truncated when the log is used again`()
     async throws
   {
     let whole = try await fill()
@@ -306,7 +306,7 @@ import Testing
   }
 
   @Test(.guarantee(.damagedEntriesAreMisses))
-  func `R15 cut at any length it has what was stored until then, and stays usable`()
+  func `a log cut at any length has what was stored until then, and stays usable`()
     async throws
   {
     let whole = try await fill()

@@ -26,7 +26,9 @@ struct `A log cacher` {
 
   // MARK: - Entries
 
-  @Test func `returns what was stored, in full, also after it was opened again`() async throws {
+  @Test func `a log cacher returns what was stored, in full, also after it was opened again`()
+    async throws
+  {
     let times: [Duration] = [
       .zero, .seconds(-5), .seconds(1_700_000_000) + .nanoseconds(1),
       Duration(secondsComponent: 1, attosecondsComponent: 999_999_999_999_999_999),
@@ -44,7 +46,8 @@ struct `A log cacher` {
     }
   }
 
-  @Test func `stores values of any JSON, also none, a number or a list`() async throws {
+  @Test func `a log cacher stores values of any JSON, also none, a number or a list`() async throws
+  {
     let numbers = try JSONLogCacher<Int>(directory: folder.url)
     let nothing = try JSONLogCacher<Int?>(directory: folder.url)
     let lists = try JSONLogCacher<[String: [Double]]>(directory: folder.url)
@@ -58,7 +61,7 @@ struct `A log cacher` {
   }
 
   @Test(.guarantee(.batchesStoreAsMuchAsPossible))
-  func `what cannot be encoded is named and does not stop the others`() async throws {
+  func `a log cacher names what cannot be encoded, and stores the others`() async throws {
     let doubles = try JSONLogCacher<Double>(directory: folder.url)
     let error = try await #require(throws: CacherError.self) {
       try await doubles.store([
@@ -71,7 +74,7 @@ struct `A log cacher` {
   }
 
   @Test(.guarantee(.filesBelongToTheirOwner))
-  func `R16 hostile keys have their own value, in a file that only the owner can read`()
+  func `hostile keys have their own value, in a file that only the owner can read`()
     async throws
   {
     var entries: [String: CacheEntry<Person>] = [:]
@@ -87,7 +90,7 @@ struct `A log cacher` {
     #expect(folder.names.count == 1)
   }
 
-  @Test func `removes some entries, or all, durably`() async throws {
+  @Test func `a log cacher removes some entries, or all, durably`() async throws {
     try await cacher.store(["a": CacheEntry("a"), "b": CacheEntry("b")])
     try await cacher.removeEntries(forKeys: ["a", "absent"])
     try await cacher.removeEntries(forKeys: [])
@@ -101,7 +104,7 @@ struct `A log cacher` {
     #expect(try await cacher.name("a") == "again")
   }
 
-  @Test func `a cancelled store names omitted entries, a cancelled removal is completed`()
+  @Test func `a log cacher names what a cancelled store omits, and completes a cancelled removal`()
     async throws
   {
     try await cacher.store("a", for: "a")
@@ -121,7 +124,7 @@ struct `A log cacher` {
   // MARK: - Damage
 
   @Test(.guarantee(.damagedEntriesAreMisses), arguments: [0, 1, 77, 78, 5_000])
-  func `R15 a foreign file is replaced by an empty log`(length: Int) async throws {
+  func `a foreign file is replaced by an empty log`(length: Int) async throws {
     try Data(repeating: 0x50, count: length).write(to: log())
     let reopened = try reopened()
     #expect(try await reopened.entry(forKey: "a") == nil)
@@ -130,7 +133,7 @@ struct `A log cacher` {
     #expect(try await cacher.name("a") == "ada")
   }
 
-  @Test func `R15 entries of another schema are removed, values that cannot be decoded are misses`()
+  @Test func `entries of another schema are removed, values that cannot be decoded are misses`()
     async throws
   {
     try await cacher.store("ada", for: "me")
@@ -146,7 +149,7 @@ struct `A log cacher` {
     #expect(try await newer.name("me") == "grace")
   }
 
-  @Test func `R15 a file that was truncated or removed while it is open costs only its content`()
+  @Test func `a file that was truncated or removed while it is open costs only its content`()
     async throws
   {
     try await cacher.store("ada", for: "a")
@@ -184,8 +187,7 @@ struct `A log cacher` {
 
   // MARK: - Several of them
 
-  @Test func `R17 two instances see what the other has stored, removed and compacted`() async throws
-  {
+  @Test func `two instances see what the other has stored, removed and compacted`() async throws {
     let other = try reopened()
     try await cacher.store("ada", for: "me")
     #expect(try await other.name("me") == "ada")
@@ -205,7 +207,7 @@ struct `A log cacher` {
   }
 
   @Test(.guarantee(.processesShareADirectory))
-  func `R17 instances that write at once lose and mix up nothing`() async throws {
+  func `instances that write at once lose and mix up nothing`() async throws {
     let cachers = try (0..<4).map { _ in try reopened() }
     try await withThrowingTaskGroup(of: Void.self) { group in
       for (number, cacher) in cachers.enumerated() {
@@ -273,7 +275,9 @@ struct `A log cacher` {
     }
   }
 
-  @Test func `an entry larger than the limit is refused and evicts nothing`() async throws {
+  @Test func `a log cacher refuses an entry larger than the limit, and evicts nothing for it`()
+    async throws
+  {
     let limited = try JSONLogCacher<Person>(directory: folder.url, byteLimit: 300)
     try await limited.store("ada", for: "me")
     let large = String(repeating: "x", count: 300)
@@ -289,7 +293,8 @@ struct `A log cacher` {
     #expect(try await limited.name("you") == "bob")
   }
 
-  @Test func `a batch larger than the limit keeps its newest`() async throws {
+  @Test func `a log cacher keeps the newest entries of a batch larger than the limit`() async throws
+  {
     let limited = try JSONLogCacher<Person>(directory: folder.url, byteLimit: 2_000)
     var entries: [String: CacheEntry<Person>] = [:]
     for number in 0..<100 { entries["\(number)"] = CacheEntry("\(number)", at: number) }

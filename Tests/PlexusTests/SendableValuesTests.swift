@@ -7,7 +7,7 @@ import Testing
 @Suite(.fewAtOnce) struct `The types of the library` {
   private func requireSendable<Value: Sendable>(_ type: Value.Type) {}
 
-  @Test(.guarantee(.publicTypesAreSendable)) func `of broadcasting are sendable`() {
+  @Test(.guarantee(.publicTypesAreSendable)) func `the types of broadcasting are sendable`() {
     requireSendable(Messenger<Int>.self)
     requireSendable(Author.self)
     requireSendable(DataPublisher<Int>.self)
@@ -24,7 +24,7 @@ import Testing
     requireSendable((any DataManager<Int>).self)
   }
 
-  @Test(.guarantee(.publicTypesAreSendable)) func `of events are sendable`() {
+  @Test(.guarantee(.publicTypesAreSendable)) func `the types of events are sendable`() {
     requireSendable(EventBus.self)
     requireSendable((any Event).self)
     requireSendable((any PersistentEvent).self)
@@ -35,7 +35,7 @@ import Testing
     requireSendable(PostOutcome.self)
   }
 
-  @Test(.guarantee(.publicTypesAreSendable)) func `of timing are sendable`() {
+  @Test(.guarantee(.publicTypesAreSendable)) func `the types of timing are sendable`() {
     requireSendable(Debouncer.self)
     requireSendable(DebouncerVar<Int>.self)
     requireSendable(Throttler.self)
@@ -43,7 +43,7 @@ import Testing
     requireSendable(ThrottledSequence<Subscription<Int>>.self)
   }
 
-  @Test(.guarantee(.publicTypesAreSendable)) func `of the tools for tests are sendable`() {
+  @Test(.guarantee(.publicTypesAreSendable)) func `the types for tests are sendable`() {
     requireSendable(ManualClock.self)
     requireSendable(ManualClock.Instant.self)
     requireSendable(Recorder<Int>.self)

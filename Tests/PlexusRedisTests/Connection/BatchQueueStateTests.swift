@@ -14,7 +14,7 @@ import Testing
   }
 
   @Test(.guarantee(.simultaneousReadsAreAnsweredTogether))
-  func `has at most two batches in flight`() {
+  func `a queue of batches has at most two batches in flight`() {
     var queue = Queue()
     var begins = (0..<3).map { _ in queue.begin() }
     #expect(begins == [true, true, false])
@@ -31,7 +31,8 @@ import Testing
   }
 
   @Test(.guarantee(.simultaneousReadsAreAnsweredTogether))
-  func `makes batches of bounded size, in order, and sends a full one at once`() {
+  func `a queue of batches makes batches of bounded size, in order, and sends a full one at once`()
+  {
     var queue = queue(waiting: 0..<63)
     #expect(queue.wait(63) == Array(0..<64))
     let full = (64..<200).map { queue.wait($0) }.filter { !$0.isEmpty }
@@ -41,14 +42,14 @@ import Testing
     #expect(queue.isIdle)
   }
 
-  @Test func `sends large items at once`() {
+  @Test func `a queue of batches sends large items at once`() {
     var queue = queue(waiting: 0..<3)
     #expect(queue.wait(3, isLarge: true) { $0 == 1 ? .drops : $0 == 3 ? .ends : .takes } == [0, 2])
     #expect(queue.next() == [3])
   }
 
   @Test(.guarantee(.simultaneousReadsAreAnsweredTogether))
-  func `drops items, and ends a batch before an item`() {
+  func `a queue of batches drops items, and ends a batch before an item`() {
     var queue = queue(waiting: 0..<10)
     let first = queue.next { $0 == 5 ? .ends : $0 % 2 == 0 ? .drops : .takes }
     #expect(first == [1, 3])
@@ -57,14 +58,15 @@ import Testing
   }
 
   @Test(.guarantee(.simultaneousReadsAreAnsweredTogether))
-  func `begins no batch if all items are dropped`() {
+  func `a queue of batches begins no batch if all items are dropped`() {
     var queue = queue(waiting: 0..<50)
     #expect(queue.next { _ in .drops } == [])
     #expect(queue.begin() == true)
     #expect(queue.begin() == false)
   }
 
-  @Test(.guarantee(.simultaneousReadsAreAnsweredTogether)) func `removes all items that wait`() {
+  @Test(.guarantee(.simultaneousReadsAreAnsweredTogether))
+  func `a queue of batches removes all items that wait`() {
     var queue = queue(waiting: 0..<3)
     #expect(queue.removeAll() == [0, 1, 2])
     #expect(queue.next() == [])

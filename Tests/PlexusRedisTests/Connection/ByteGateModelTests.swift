@@ -6,7 +6,7 @@ import Testing
 
 @Suite(.fewAtOnce) struct `Large values` {
   @Test(.guarantee(.slowValuesKeepNoOthersWaiting))
-  func `are refused at once if too many of them wait, and one waits however large it is`()
+  func `large values are refused at once if too many wait, and one waits however large it is`()
     async throws
   {
     let gate = ByteGate(capacity: 1, waitingLimit: 10)

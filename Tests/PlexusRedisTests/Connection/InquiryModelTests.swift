@@ -39,7 +39,9 @@ import Testing
   }
 
   @Test(.guarantee(.hangingCredentialsBlockNoConnection))
-  func `is answered although one call does not end`() async throws {
+  func `a thread that waits for credentials is answered although one call does not end`()
+    async throws
+  {
     let calls = Log<Int>()
     let inquiry = Inquiry<Int>(try WakePipe(), patience: .milliseconds(100))
     // On a slow machine, later calls can be too late as well.

@@ -50,7 +50,9 @@ import Testing
   }
 
   @Test(.guarantee(.nameLookupsAreBounded))
-  func `ends with the time limit of the connection, and is not begun twice`() async throws {
+  func `the lookup of a name ends with the connection's time limit, and is not begun twice`()
+    async throws
+  {
     let resolver = Resolver()
     let connection = try connect(resolver.settings { $0.connectTimeout = .milliseconds(20) })
     let reasons = await failures.first(3).map(\.description)
@@ -62,7 +64,8 @@ import Testing
     resolver.proceed()
   }
 
-  @Test(.guarantee(.nameLookupsAreBounded)) func `keeps no command waiting beyond its time`()
+  @Test(.guarantee(.nameLookupsAreBounded))
+  func `the lookup of a server's name keeps no command waiting beyond its time`()
     async throws
   {
     let resolver = Resolver()
@@ -75,7 +78,8 @@ import Testing
     resolver.proceed()
   }
 
-  @Test(.guarantee(.nameLookupsAreBounded)) func `ends with its connection`() async throws {
+  @Test(.guarantee(.nameLookupsAreBounded))
+  func `the lookup of a server's name ends with its connection`() async throws {
     let resolver = Resolver()
     let connection = try connect(resolver.settings())
     await resolver.calls.first(1)
@@ -85,7 +89,9 @@ import Testing
   }
 
   @Test(.guarantee(.nameLookupsAreBounded))
-  func `is used by the attempt after the one that has begun it`() async throws {
+  func `the lookup of a server's name is used by the attempt after the one that has begun it`()
+    async throws
+  {
     let server = try ScriptedServer(sending: Array(AnsweringServer.hello.utf8), hangsUp: false)
     let resolver = Resolver(port: server.port)
     let connection = try connect(resolver.settings { $0.connectTimeout = .milliseconds(500) })
@@ -97,7 +103,8 @@ import Testing
   }
 
   @Test(.guarantee(.lateAddressesServeTheNextAttempt))
-  func `serves the next attempt if it came too late, and no later one`() throws {
+  func `the lookup of a name serves the next attempt if it came too late, and no later one`() throws
+  {
     let calls = Log<String>()
     let lookup = NameLookup(try WakePipe()) { host, port in
       calls.append(host)
@@ -121,7 +128,9 @@ import Testing
   }
 
   @Test(.guarantee(.lateAddressesServeTheNextAttempt))
-  func `that leaves no time to connect is used by the next attempt`() throws {
+  func `the lookup of a server's name that leaves no time to connect is used by the next attempt`()
+    throws
+  {
     let calls = Log<String>()
     let lookup = NameLookup(try WakePipe()) { host, _ in
       calls.append(host)
@@ -155,7 +164,8 @@ import Testing
     #expect(calls.count == 2)
   }
 
-  @Test(.guarantee(.nameLookupsAreBounded)) func `is not needed for a numeric address`()
+  @Test(.guarantee(.nameLookupsAreBounded))
+  func `the lookup of a server's name is not needed for a numeric address`()
     async throws
   {
     let resolver = Resolver()

@@ -37,7 +37,8 @@ import Testing
 
   private mutating func resume() -> Pipeline.Turn? { pipeline.resume() }
 
-  @Test mutating func `wait for the connection, and are sent together`() {
+  @Test
+  mutating func `the commands of a connection wait for the connection, and are sent together`() {
     for name in ["a", "b"] { #expect(add(name).isQueued) }
     #expect(connect()?.bytes == Array("ab".utf8))
     #expect(reply() == .some("a0"))
@@ -45,7 +46,9 @@ import Testing
     #expect(reply() == nil)
   }
 
-  @Test mutating func `are written by one thread at a time, which takes what has queued up`() throws
+  @Test
+  mutating func `commands are written by one thread at a time, which takes what has queued up`()
+    throws
   {
     #expect(connect() == nil)
     let turn = try #require(add("a").turn)
@@ -57,7 +60,7 @@ import Testing
   }
 
   @Test(.guarantee(.engineFailsNoRequest))
-  mutating func `D13: are late only while the server is silent`() {
+  mutating func `the commands of a connection are late only while the server is silent`() {
     #expect(connect() == nil)
     _ = add("a", deadline: 100)
     #expect(!pipeline.isOverdue(at: 99, silence: 1_000, limit: 50))
@@ -68,7 +71,7 @@ import Testing
   }
 
   @Test(.guarantee(.largeOperationsAreSentInParts))
-  mutating func `of one caller are written together`() throws {
+  mutating func `the commands of one caller are written together`() throws {
     #expect(connect() == nil)
     let turn = try #require(add("a").turn)
     for name in ["b", "c"] { #expect(add(name).isQueued) }
@@ -80,7 +83,8 @@ import Testing
     #expect(add("d").turn != nil)
   }
 
-  @Test mutating func `keep their order when the system takes only some bytes`() throws {
+  @Test
+  mutating func `commands keep their order when the system takes only some bytes`() throws {
     _ = connect()
     let turn = try #require(add("abc").turn)
     #expect(add("de").isQueued)
@@ -92,13 +96,13 @@ import Testing
     #expect(written(next) == nil)
   }
 
-  @Test mutating func `are refused when too many bytes wait`() {
+  @Test mutating func `the commands of a connection are refused when too many bytes wait`() {
     #expect(add("1234567890").isQueued)
     #expect(add("x").error == .outboxFull(bytes: 1, waiting: 10, limit: 10))
     #expect(pipeline.count == 1)
   }
 
-  @Test mutating func `keep the place of a caller that has left`() {
+  @Test mutating func `the commands of a connection keep the place of a caller that has left`() {
     _ = add("a")
     _ = add("b")
     #expect(leave(0) == "a0")
@@ -110,7 +114,7 @@ import Testing
     #expect(leave(1) == nil)
   }
 
-  @Test mutating func `expire in order, and keep their places`() {
+  @Test mutating func `the commands of a connection expire in order, and keep their places`() {
     _ = add("a", deadline: 10)
     _ = add("b", deadline: 20)
     #expect(pipeline.nextDeadline == 10)
@@ -124,7 +128,9 @@ import Testing
     #expect(pipeline.oldestDeadline == nil)
   }
 
-  @Test mutating func `fail when the connection breaks, and begin again with the next one`() throws
+  @Test
+  mutating func `commands fail when the connection breaks, and begin again with the next one`()
+    throws
   {
     _ = connect()
     let turn = try #require(add("a").turn)
@@ -139,14 +145,16 @@ import Testing
     #expect(reply() == .some("c2"))
   }
 
-  @Test mutating func `are refused while the server cannot be reached`() {
+  @Test
+  mutating func `the commands of a connection are refused while the server cannot be reached`() {
     #expect(disconnect(error) == [])
     #expect(add("a").error == error)
     _ = connect()
     #expect(add("b").turn != nil)
   }
 
-  @Test mutating func `leave no memory behind, however many there are`() {
+  @Test
+  mutating func `the commands of a connection leave no memory behind, however many there are`() {
     _ = connect()
     for number in 0..<10_000 {
       if case .writes(let turn) = add("x") { _ = written(turn) }

@@ -57,7 +57,8 @@ struct `A connection to Redis` {
     #expect(errors.contains(where: isExpected), "\(errors)")
   }
 
-  @Test func `gives every caller the reply to its own command`() async throws {
+  @Test func `a connection to Redis gives every caller the reply to its own command`() async throws
+  {
     let server = try RedisServer()
     let connection = try connect(to: server.address)
     await connections(1)
@@ -144,7 +145,7 @@ struct `A connection to Redis` {
     }
   }
 
-  @Test func `holds commands until it is there`() async throws {
+  @Test func `a connection to Redis holds commands until it is there`() async throws {
     let server = try RedisServer()
     // The server may not listen yet, and no attempt has failed.
     let connection = try connect(to: server.address)
@@ -158,7 +159,7 @@ struct `A connection to Redis` {
     }
   }
 
-  @Test func `throws the errors of the server, and continues`() async throws {
+  @Test func `a connection to Redis throws the errors of the server, and continues`() async throws {
     let server = try RedisServer()
     let connection = try connect(to: server.address)
     await connections(1)
@@ -171,7 +172,7 @@ struct `A connection to Redis` {
     #expect(try await connection.send(RedisCommand("PING")).text == "PONG")
   }
 
-  @Test func `delivers messages in order with the replies`() async throws {
+  @Test func `a connection to Redis delivers messages in order with the replies`() async throws {
     let server = try RedisServer()
     let reader = try connect(to: server.address) {
       $0.setup = [RedisCommand("CLIENT", ["TRACKING", "ON", "NOLOOP"])]
@@ -189,7 +190,9 @@ struct `A connection to Redis` {
     await changes.contains(.push(push.elements ?? []))
   }
 
-  @Test func `sends and receives what is larger than any buffer`() async throws {
+  @Test func `a connection to Redis sends and receives what is larger than any buffer`()
+    async throws
+  {
     let server = try RedisServer()
     let connection = try connect(to: server.address)
     await connections(1)
@@ -208,7 +211,7 @@ struct `A connection to Redis` {
     }
   }
 
-  @Test func `refuses what does not fit into its outbox`() async throws {
+  @Test func `a connection to Redis refuses what does not fit into its outbox`() async throws {
     let server = try RedisServer()
     let connection = try connect(to: server.address) { $0.outboxBytes = 100 }
     await connections(1)
@@ -224,7 +227,8 @@ struct `A connection to Redis` {
     #expect(try await connection.send(RedisCommand("PING")).text == "PONG")
   }
 
-  @Test func `fails what was not answered when the server dies, and comes back with it`()
+  @Test
+  func `a connection fails what was not answered when the server dies, and comes back with it`()
     async throws
   {
     let server = try RedisServer()
@@ -256,7 +260,8 @@ struct `A connection to Redis` {
     return line.flatMap { Int($0.dropFirst("blocked_clients:".count)) } ?? 0
   }
 
-  @Test func `gives up on a server that stands still, and comes back when it continues`()
+  @Test
+  func `a connection gives up on a server that stands still, and comes back when it continues`()
     async throws
   {
     let server = try RedisServer()
@@ -281,7 +286,7 @@ struct `A connection to Redis` {
   }
 
   @Test(.guarantee(.engineFailsNoRequest))
-  func `D13: only the first command waits for a server that stands still`() async throws {
+  func `only the first command waits for a server that stands still`() async throws {
     let server = try RedisServer()
     let connection = try connect(to: server.address) {
       $0.commandTimeout = .milliseconds(50)
@@ -328,7 +333,9 @@ struct `A connection to Redis` {
     #expect(try await connection.send(RedisCommand("GET", ["never"])) == .null)
   }
 
-  @Test func `says that its password is wrong, and does not wait`() async throws {
+  @Test func `a connection to Redis says that its password is wrong, and does not wait`()
+    async throws
+  {
     let server = try RedisServer("--requirepass", "secret")
     let connection = try connect(to: server.address) {
       $0.credentials = { RedisCredentials(password: "guess") }
@@ -348,7 +355,8 @@ struct `A connection to Redis` {
     #expect(try await other.send(RedisCommand("CLIENT", ["LIST"])).text?.contains("db=3") == true)
   }
 
-  @Test func `ends when it is closed, and when it is released`() async throws {
+  @Test func `a connection to Redis ends when it is closed, and when it is released`() async throws
+  {
     let server = try RedisServer()
     var connection: RedisConnection? = try connect(to: server.address)
     await connections(1)
@@ -383,7 +391,7 @@ struct `A connection to Redis` {
     }
   }
 
-  @Test func `says what is wrong with an address`() async throws {
+  @Test func `a connection to Redis says what is wrong with an address`() async throws {
     let origin = try ScriptedServer(sending: Array("HTTP/1.1 400 Bad Request\r\n\r\n".utf8))
     let web = try connect(to: origin.address)
     await disconnection { "\($0)".contains("the port may not be that of a Redis server") }
@@ -401,7 +409,9 @@ struct `A connection to Redis` {
     "-NOAUTH no\r\n", "%1\r\n", String(repeating: "*1\r\n", count: 100),
     "+" + String(repeating: "x", count: 200_000),
   ])
-  func `survives a server that talks nonsense and hangs up`(text: String) async throws {
+  func `a connection to Redis survives a server that sends nonsense and disconnects`(
+    text: String
+  ) async throws {
     let server = try ScriptedServer(sending: Array(text.utf8))
     let connection = try connect(to: server.address)
     await changes.wait { changes in
@@ -451,7 +461,7 @@ struct `A connection to Redis` {
       ("CLIENT", "*0"), ("CLIENT", "+OK\r\n:1"),
     ]
   )
-  func `is made only if its introduction is answered as it should be`(
+  func `a connection is made only if its introduction is answered as it should be`(
     command: String,
     reply: String
   ) async throws {
@@ -509,7 +519,7 @@ struct `A connection to Redis` {
     await made.close()
   }
 
-  @Test func `speaks TCP`() async throws {
+  @Test func `a connection to Redis can use TCP`() async throws {
     let taken = try LoopbackOrigin()
     taken.stop()
     let server = try RedisServer("--bind", "127.0.0.1", "--port", "\(taken.port)")

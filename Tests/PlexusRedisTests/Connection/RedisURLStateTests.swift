@@ -13,11 +13,11 @@ import Testing
     ("unix:///run/redis.sock?db=2", .unix(path: "/run/redis.sock")),
     ("unix://u:p@/run/a%20b.sock", .unix(path: "/run/a b.sock")),
   ])
-  func `has the address`(url: String, address: RedisAddress) throws {
+  func `the URL of a server has the address`(url: String, address: RedisAddress) throws {
     #expect(try RedisURL(url).address == address)
   }
 
-  @Test func `has the user, the password and the database`() throws {
+  @Test func `the URL of a server has the user, the password and the database`() throws {
     let full = try RedisURL("redis://us%3Aer:p%40s%2Fs%25@host:1/12")
     #expect(full.user == "us:er" && full.password == "p@s/s%" && full.database == 12)
     let password = try RedisURL("redis://:secret@host")
@@ -46,7 +46,7 @@ import Testing
       "redis://:secret@h%6", "redis://:secret@%20",
     ]
   )
-  func `that is wrong is refused, and never shown`(url: String) {
+  func `a wrong URL of a server is refused, and never shown`(url: String) {
     let error = #expect(throws: RedisConnectionError.self) { try RedisURL(url) }
     let text = error.map { RedisEngineError($0).description } ?? ""
     #expect(text.hasPrefix("The URL of the Redis server has") && text.hasSuffix("."))

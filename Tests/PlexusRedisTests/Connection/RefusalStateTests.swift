@@ -7,7 +7,8 @@ import Testing
   private let error = RedisEngineError(.outOfMemory, "no memory")
   private let other = RedisEngineError(.permission, "no right")
 
-  @Test func `is refused until a command of the kind succeeds, some time after the last refusal`() {
+  @Test
+  func `a refusal counts until a command of its kind succeeds, some time after the last refusal`() {
     var state = RefusalState()
     state.refuse("fills", error, at: 0)
     state.refuse("clears", other, at: 0)
@@ -33,13 +34,13 @@ import Testing
       "~"
     ),
   ])
-  func `names the right that is missing`(reply: String, right: String) {
+  func `the error of a refusal names the right that is missing`(reply: String, right: String) {
     let error = RedisError(reply.utf8)
     #expect(error.kind == .permission)
     #expect(RedisEngineError(error).description.contains("needs the right \(right)"))
   }
 
-  @Test func `names the commands of a script whose right is missing`() {
+  @Test func `the error of a refusal names the commands of a script whose right is missing`() {
     let reply = RedisError("ERR The user executing the script can't run this command".utf8)
     let script = TopicScripts.join
     let error = RedisEngineError(reply, of: script.purpose, needing: script.commands)

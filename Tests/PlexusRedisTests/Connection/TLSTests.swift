@@ -33,7 +33,7 @@ struct `Encrypted connections` {
   }
 
   @Test(.guarantee(.tlsIsNeverUnencrypted), arguments: ["localhost", "127.0.0.1"])
-  func `carry values, small and large`(host: String) async throws {
+  func `encrypted connections carry values, small and large`(host: String) async throws {
     let server = try TLSServer()
     let engine = try engine(.tls(host: host, port: server.port, ca: server.authority))
     await engine.becomesConnected()
@@ -54,7 +54,8 @@ struct `Encrypted connections` {
     try await engine.close()
   }
 
-  @Test(.guarantee(.tlsIsNeverUnencrypted)) func `come back after the server`() async throws {
+  @Test(.guarantee(.tlsIsNeverUnencrypted))
+  func `encrypted connections are made again once the server is back`() async throws {
     let server = try TLSServer()
     let engine = try engine(.tls(host: "localhost", port: server.port, ca: server.authority))
     await engine.becomesConnected()
@@ -72,7 +73,7 @@ struct `Encrypted connections` {
       (TLSServer.Certificate.otherHost, "ostname"), (.expired, "expired"), (.selfSigned, "self"),
     ]
   )
-  func `refuse a certificate that is not valid`(
+  func `encrypted connections refuse a certificate that is not valid`(
     certificate: TLSServer.Certificate,
     reason: String
   ) async throws {
@@ -83,7 +84,8 @@ struct `Encrypted connections` {
     #expect(refusal.contains("certificate") && refusal.contains(reason), "\(refusal)")
   }
 
-  @Test(.guarantee(.tlsIsNeverUnencrypted)) func `refuse a certificate of another authority`()
+  @Test(.guarantee(.tlsIsNeverUnencrypted))
+  func `encrypted connections refuse a certificate of another authority`()
     async throws
   {
     let (server, other) = (try TLSServer(), try TLSServer())
@@ -95,8 +97,8 @@ struct `Encrypted connections` {
     #expect(missing.contains("/none.pem"), "\(missing)")
   }
 
-  @Test(.guarantee(.tlsIsNeverUnencrypted)) func `refuse a server without encryption`() async throws
-  {
+  @Test(.guarantee(.tlsIsNeverUnencrypted))
+  func `encrypted connections refuse a server without encryption`() async throws {
     let server = try ScriptedServer(sending: Array("-ERR unknown command\r\n".utf8))
     let refusal = try await refusal(of: .tls(host: "127.0.0.1", port: server.port, ca: nil))
     #expect(refusal.contains("the TLS handshake failed: wrong version number"), "\(refusal)")
@@ -106,20 +108,27 @@ struct `Encrypted connections` {
   private static let beginning: [UInt8] = [22, 3, 3, 0, 122, 2, 0, 0, 118, 3, 3]
 
   @Test(.guarantee(.encryptionAttemptsEndInTime), arguments: [[], beginning])
-  func `fail if the server hangs up in the handshake`(bytes: [UInt8]) async throws {
+  func `encrypted connections fail if the server hangs up in the handshake`(
+    bytes: [UInt8]
+  ) async throws {
     let server = try ScriptedServer(sending: bytes)
     let refusal = try await refusal(of: .tls(host: "127.0.0.1", port: server.port, ca: nil))
     #expect(refusal.contains("the TLS handshake failed: the server closed it"), "\(refusal)")
   }
 
   @Test(.guarantee(.encryptionAttemptsEndInTime), arguments: [[], beginning])
-  func `fail if the server stays silent in the handshake`(bytes: [UInt8]) async throws {
+  func `encrypted connections fail if the server stays silent in the handshake`(
+    bytes: [UInt8]
+  ) async throws {
     let server = try ScriptedServer(sending: bytes, hangsUp: false)
     let refusal = try await refusal(of: .tls(host: "127.0.0.1", port: server.port, ca: nil))
     #expect(refusal.contains("did not answer the TLS handshake in time"), "\(refusal)")
   }
 
-  @Test func `show the certificate of the client to a server that verifies it`() async throws {
+  @Test
+  func `encrypted connections show the certificate of the client to a server that verifies it`()
+    async throws
+  {
     let server = try TLSServer(.valid, ["--tls-auth-clients", "yes"])
     func address(_ certificate: String?, _ key: String?) -> RedisAddress {
       .tls(
@@ -148,7 +157,7 @@ struct `Encrypted connections` {
     }
   }
 
-  @Test func `that are refused fail at once`() async throws {
+  @Test func `encrypted connections that are refused fail at once`() async throws {
     let server = try TLSServer(.expired)
     let engine = try engine(.tls(host: "localhost", port: server.port, ca: server.authority))
     let error = await #expect(throws: RedisEngineError.self) {
@@ -158,7 +167,7 @@ struct `Encrypted connections` {
     try await engine.close()
   }
 
-  @Test func `lead to sentinels, and to their master`() async throws {
+  @Test func `encrypted connections lead to sentinels, and to their master`() async throws {
     let master = try TLSServer()
     let sentinel = try await SentinelServer(of: master.port, encryption: master)
     func engine(_ ca: String?) throws -> RedisEngine {
@@ -180,7 +189,7 @@ struct `Encrypted connections` {
   }
 
   @Test(.startsProcess)
-  func `are those of a URL that begins with rediss, with the authorities of the system`()
+  func `a URL that begins with rediss is encrypted, with the authorities of the system`()
     async throws
   {
     let server = try TLSServer()
@@ -200,7 +209,8 @@ struct `Encrypted connections` {
     }
   }
 
-  @Test(.guarantee(.tlsIsNeverUnencrypted)) func `refuse an old version of TLS`() async throws {
+  @Test(.guarantee(.tlsIsNeverUnencrypted))
+  func `encrypted connections refuse an old version of TLS`() async throws {
     let old = try TLSServer(.valid, ["--tls-protocols", "TLSv1.1"])
     let refusal = try await refusal(
       of: .tls(host: "localhost", port: old.port, ca: old.authority)
@@ -210,7 +220,8 @@ struct `Encrypted connections` {
 }
 #else
 @Suite struct `Connections without the trait TLS` {
-  @Test(.guarantee(.tlsIsNeverUnencrypted)) func `fail with a sentence that names the trait`()
+  @Test(.guarantee(.tlsIsNeverUnencrypted))
+  func `connections without the trait TLS fail with a sentence that names the trait`()
     throws
   {
     let address = RedisAddress.tls(host: "localhost", port: 6379, ca: nil)

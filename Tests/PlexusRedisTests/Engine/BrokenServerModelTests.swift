@@ -124,7 +124,7 @@ struct `A server that breaks its protocol` {
   ]
 
   @Test(.guarantee(.engineFailsNoRequest), arguments: Purpose.allCases)
-  func `D13: no request fails because of a reply, whatever it is`(purpose: Purpose) async throws {
+  func `no request fails because of a reply, whatever it is`(purpose: Purpose) async throws {
     let offset = Purpose.allCases.firstIndex(of: purpose) ?? 0
     for reply in Effort.some(of: Self.replies, offset: offset) {
       let server = try makeServer { other, _ in other == purpose ? reply + "\r\n" : nil }

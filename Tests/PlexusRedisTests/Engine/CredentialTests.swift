@@ -9,7 +9,8 @@ import Testing
   .enabled(if: RedisServer.executable != nil, "redis-server or valkey-server is not installed")
 )
 struct `Credentials of an engine` {
-  @Test(.guarantee(.credentialsAreReplacedInTime)) func `are requested for each connection`()
+  @Test(.guarantee(.credentialsAreReplacedInTime))
+  func `credentials of an engine are requested for each connection`()
     async throws
   {
     let server = try RedisServer()
@@ -37,7 +38,9 @@ struct `Credentials of an engine` {
   }
 
   @Test(.guarantee(.credentialsAreReplacedInTime))
-  func `are replaced on a live connection before they expire`() async throws {
+  func `credentials of an engine are replaced on a live connection before they expire`()
+    async throws
+  {
     let server = try AnsweringServer { $0.usual }
     let options = RedisOptions(
       credentials: expiringCredentials(of: "app"),
@@ -50,7 +53,7 @@ struct `Credentials of an engine` {
     try await engine.close()
   }
 
-  @Test func `that fail or do not come are an error, which does not end the attempts`()
+  @Test func `credentials that fail or do not come are an error, which does not end the attempts`()
     async throws
   {
     struct Away: Error {}
@@ -76,7 +79,8 @@ struct `Credentials of an engine` {
     try await engine.close()
   }
 
-  @Test func `come from a URL, unless the options have some`() async throws {
+  @Test func `credentials of an engine come from a URL, unless the options have some`() async throws
+  {
     let server = try RedisServer("--requirepass", "p@ss")
     await RedisShell.waitUntilReady(server)
     let path = server.socket
@@ -102,7 +106,7 @@ struct `Credentials of an engine` {
   }
 
   @Test(.guarantee(.renewedCredentialsLeaveNoTrace))
-  func `that failed once and came then leave no trace in the health`() async throws {
+  func `credentials that failed once and came then leave no trace in the health`() async throws {
     struct Away: Error {}
     let server = try AnsweringServer { $0.usual }
     let asked = Guarded(0)
@@ -134,7 +138,9 @@ struct `Credentials of an engine` {
   }
 
   @Test(.guarantee(.renewedCredentialsLeaveNoTrace))
-  func `whose renewal ends with its connection leave no trace in the health`() async throws {
+  func `credentials whose renewal ends with its connection leave no trace in the health`()
+    async throws
+  {
     let server = try RedisServer()
     await RedisShell.waitUntilReady(server)
     try RedisShell.perform(["ACL SETUSER app on >any ~* &* +@all"], on: server)
@@ -173,7 +179,9 @@ struct `Credentials of an engine` {
   }
 
   @Test(.guarantee(.errorsShowNoPassword))
-  func `are not shown by a server that repeats the beginning of a command`() async throws {
+  func `credentials are not shown by a server that repeats the beginning of a command`()
+    async throws
+  {
     let token = String(repeating: "token", count: 50)
     let server = try AnsweringServer { command in
       // As Redis 5 does: at most 128 characters of the arguments.

@@ -78,7 +78,7 @@ struct `Caches whose keys another program has changed` {
   ]
 
   @Test(.guarantee(.keysChangedByOthersAreFetchedOnce), arguments: damages)
-  func `D1 and D12: a damaged key is fetched once, and delays no other key`(
+  func `a damaged key is fetched once, and delays no other key`(
     damage: [String]
   ) async throws {
     let server = try RedisServer()
@@ -101,7 +101,7 @@ struct `Caches whose keys another program has changed` {
   }
 
   @Test(.guarantee(.keysChangedByOthersAreFetchedOnce), arguments: damages)
-  func `D6: a damaged key can be cleared and refreshed`(damage: [String]) async throws {
+  func `a damaged key can be cleared and refreshed`(damage: [String]) async throws {
     let server = try RedisServer()
     let node = try await Node(server)
     _ = try await node.map.request("bad")
@@ -134,7 +134,7 @@ struct `Caches whose keys another program has changed` {
     ],
     [true, false]
   )
-  func `D12: a damaged space is used again, whether or not a process was there before`(
+  func `a damaged space is used again, whether or not a process was there before`(
     damage: String,
     survives: Bool
   ) async throws {
@@ -159,7 +159,7 @@ struct `Caches whose keys another program has changed` {
     for node in [a, b, old] { try await node.close() }
   }
 
-  @Test func `D4: the server loses everything, or its scripts, between a look and its fill`()
+  @Test func `a fill stores after the loss of the scripts, and not after that of everything`()
     async throws
   {
     let server = try RedisServer()

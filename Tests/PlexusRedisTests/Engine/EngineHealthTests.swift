@@ -30,7 +30,9 @@ struct `The health of an engine` {
   }
 
   @Test(.guarantee(.refusedCommandsDegradeTheHealth))
-  func `is degraded while heartbeats are refused, and names what is missing`() async throws {
+  func `the health is degraded while heartbeats are refused, and names what is missing`()
+    async throws
+  {
     let server = try RedisServer()
     await RedisShell.waitUntilReady(server)
     try RedisShell.perform(["ACL SETUSER app on >secret ~* &* +@all -zadd"], on: server)
@@ -74,7 +76,8 @@ struct `The health of an engine` {
   }
 
   @Test(.guarantee(.refusedCommandsDegradeTheHealth))
-  func `is degraded by a server without memory, and recovers`() async throws {
+  func `the health of an engine is degraded by a server without memory, and recovers`() async throws
+  {
     let server = try RedisServer()
     let engine = try await engine(server)
     let cacher = engine.cacher(String.self, space: "values", schema: "1")

@@ -263,7 +263,9 @@ struct `The table of failures` {
   }
 
   @Test(.guarantee(.operatorTableIsMeasured), arguments: Failure.allCases)
-  private func `lists what requests, clears and events get`(failure: Failure) async throws {
+  private func `the table of failures lists what requests, clears and events get`(
+    failure: Failure
+  ) async throws {
     let world = try await World(failure, .fetch)
     let (node, events, gate) = (world.node, world.events, Gate())
     events.observe { if $0.text == "held" { try await gate.wait() } }
@@ -305,7 +307,9 @@ struct `The table of failures` {
     for (measured, cell) in zip(cells, article) { #expect(measured == cell) }
   }
 
-  @Test func `has a row for each failure that is measured, and no other`() throws {
+  @Test func `the table of failures has a row for each failure that is measured, and no other`()
+    throws
+  {
     #expect(try Self.table().map(\.name) == Failure.allCases.map(\.rawValue))
   }
 

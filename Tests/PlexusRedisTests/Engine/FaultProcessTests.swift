@@ -7,7 +7,7 @@ import Testing
 )
 struct `Processes whose Redis server or clock has a fault` {
   @Test(.guarantee(.changesAreFollowedEverywhere))
-  func `D6: a process that hears nothing follows a clear within its lease`() async throws {
+  func `a process that hears nothing follows a clear within its lease`() async throws {
     let server = try RedisServer()
     let origin = try OriginFiles(server)
     let monitor = try await RedisMonitor(server)
@@ -34,7 +34,7 @@ struct `Processes whose Redis server or clock has a fault` {
   }
 
   @Test(.guarantee(.changesAreFollowedEverywhere))
-  func `D6: a clear that does not reach the server fails, and is made up for`() async throws {
+  func `a clear that does not reach the server fails, and is made up for`() async throws {
     let server = try RedisServer()
     let origin = try OriginFiles(server)
     let proxy = try RedisProxy(server)
@@ -54,7 +54,7 @@ struct `Processes whose Redis server or clock has a fault` {
   }
 
   @Test(.guarantee(.clearEverywhereOutlastsTrust))
-  func `D7: a clear waits for a process whose registration the server has lost`()
+  func `a clear waits for a process whose registration the server has lost`()
     async throws
   {
     let server = try RedisServer()
@@ -82,7 +82,7 @@ struct `Processes whose Redis server or clock has a fault` {
   }
 
   @Test(.guarantee(.nodesNeverGoBack))
-  func `D10: a process does not go back to what the server had when it hung`() async throws {
+  func `a process does not go back to what the server had when it hung`() async throws {
     let (server, origin, node) = try await NodeProcess.behindHangingServer()
     // What the server has is not even used instead of an error.
     try origin.set("offline")
@@ -107,7 +107,7 @@ struct `Processes whose Redis server or clock has a fault` {
     .guarantee(.engineMeasuresAge),
     .enabled(if: SkewedClock.compiler != nil, "there is no C compiler, or no LD_PRELOAD")
   )
-  func `D11: processes whose wall clocks are wrong share values, leases and clears`() async throws {
+  func `processes whose wall clocks are wrong share values, leases and clears`() async throws {
     let day = 86_400
     let server = try RedisServer()
     let origin = try OriginFiles(server)
@@ -157,7 +157,7 @@ struct `Processes whose Redis server or clock has a fault` {
   }
 
   @Test(.guarantee(.foreignEntriesAreMisses))
-  func `D12: a damaged entry is a miss for every process`() async throws {
+  func `a damaged entry is a miss for every process`() async throws {
     let server = try RedisServer()
     let origin = try OriginFiles(server)
     let writer = try await NodeProcess(server)
@@ -186,7 +186,7 @@ struct `Processes whose Redis server or clock has a fault` {
   }
 
   @Test(.guarantee(.outgoingBytesAreBounded))
-  func `D18: the bytes that wait for a stopped server have a limit, and no request fails`()
+  func `the bytes that wait for a stopped server have a limit, and no request fails`()
     async throws
   {
     let server = try RedisServer()

@@ -10,7 +10,7 @@ import Testing
 )
 struct `Processes that fetch over a Redis server` {
   @Test(.guarantee(.announcementsWakeNodes))
-  func `D2: processes that wait for a fetch ask nothing until its value is announced`()
+  func `processes that wait for a fetch ask nothing until its value is announced`()
     async throws
   {
     let server = try RedisServer()
@@ -87,7 +87,7 @@ struct `Processes that fetch over a Redis server` {
     .guarantee(.outdatedLeasesStoreNothing),
     arguments: ["clear k", "clear", "refresh k", "get k"]
   )
-  func `D4: a fetch of a process that was stopped stores nothing over a later change`(
+  func `a fetch of a process that was stopped stores nothing over a later change`(
     change: String
   ) async throws {
     let server = try RedisServer()
@@ -126,7 +126,7 @@ struct `Processes that fetch over a Redis server` {
       ("missing", "error: missing, no failure of the origin"),
     ]
   )
-  func `D5: a failed fetch fails once for all processes that wait, with its kind`(
+  func `a failed fetch fails once for all processes that wait, with its kind`(
     failure: String,
     answer: String
   ) async throws {

@@ -42,7 +42,9 @@ struct `Caches over a full server` {
   }
 
   @Test(.guarantee(.fullServersCarryOutClears), arguments: Change.allCases)
-  private func `removes what is cleared, for all processes`(change: Change) async throws {
+  private func `a full server removes what is cleared, for all processes`(
+    change: Change
+  ) async throws {
     let (a, b) = (try await node(), try await node())
     for node in [a, b] { #expect(try await node.map.request("k") == "1") }
     try fill()
@@ -70,7 +72,7 @@ struct `Caches over a full server` {
   }
 
   @Test(.guarantee(.fullServersCarryOutClears))
-  func `forgets a process that leaves, and removes what was cleared while another is gone`()
+  func `a full server forgets a process that leaves, and what is cleared while another is gone`()
     async throws
   {
     let (a, b) = (try await node(), try await node())
@@ -90,7 +92,7 @@ struct `Caches over a full server` {
   }
 
   @Test(.guarantee(.fullServersCarryOutClears))
-  func `keeps the trust of processes in their copies by heartbeats`() async throws {
+  func `heartbeats keep the trust of processes in their copies over a full server`() async throws {
     let (a, b) = (try await node(nearLease: .milliseconds(400)), try await node())
     #expect(try await a.map.request("k") == "1")
     try fill()
@@ -102,7 +104,7 @@ struct `Caches over a full server` {
   }
 
   @Test(.guarantee(.clearsEndDespiteEvictions))
-  func `ends a clear although it evicts at once what it stores`() async throws {
+  func `a clear ends although a full server evicts at once what it stores`() async throws {
     let (a, b) = (
       try await node(nearLease: .milliseconds(400)), try await node(nearLease: .milliseconds(400))
     )
@@ -118,7 +120,9 @@ struct `Caches over a full server` {
   }
 
   @Test(.guarantee(.fullServersCarryOutClears))
-  func `refuses an event with the reason, and accepts it once there is memory`() async throws {
+  func `a full server refuses an event with the reason, and accepts it once there is memory`()
+    async throws
+  {
     let (engine, _) = try await node()
     let message = LinkMessage(id: "1", type: "t", version: 1, origin: "o", body: [1])
     _ = try await engine.events.publish(message, to: "topic")

@@ -30,7 +30,7 @@ import Testing
   }
 
   @Test(.guarantee(.lostRegistrationsAreRenewed))
-  mutating func `are needed until one has found the mark that it acknowledges`() {
+  mutating func `heartbeats are needed until one has found the mark that it acknowledges`() {
     #expect(isDue(0) && !isConfirmed(0))
     state.acknowledge(mark)
     #expect(isDue(0) && !isConfirmed(0))
@@ -39,7 +39,7 @@ import Testing
   }
 
   @Test(.guarantee(.lostRegistrationsAreRenewed))
-  mutating func `are needed again after a doubt, and confirm nothing until then`() {
+  mutating func `heartbeats are needed again after a doubt, and confirm nothing until then`() {
     settle(0)
     state.doubt()
     #expect(isDue(1) && !isConfirmed(1))
@@ -48,7 +48,7 @@ import Testing
   }
 
   @Test(.guarantee(.lostRegistrationsAreRenewed))
-  mutating func `that were sent before a doubt do not end it`() {
+  mutating func `heartbeats of a space that were sent before a doubt do not end it`() {
     state.acknowledge(mark)
     let doubts = state.doubts
     state.doubt()
@@ -57,7 +57,7 @@ import Testing
   }
 
   @Test(.guarantee(.lostRegistrationsAreRenewed))
-  mutating func `are repeated after a pause, without an interruption`() {
+  mutating func `heartbeats of a space are repeated after a pause, without an interruption`() {
     settle(0)
     #expect(!isDue(199) && isDue(200) && isConfirmed(200))
     settle(201)
@@ -67,7 +67,7 @@ import Testing
   }
 
   @Test(.guarantee(.lostRegistrationsAreRenewed))
-  mutating func `confirm nothing once others can forget the registration`() {
+  mutating func `heartbeats of a space confirm nothing once others can forget the registration`() {
     settle(0)
     #expect(HeartbeatTimes.validity == .seconds(270))
     #expect(isConfirmed(269) && !isConfirmed(270))
@@ -76,7 +76,7 @@ import Testing
   }
 
   @Test(.guarantee(.lostRegistrationsAreRenewed))
-  mutating func `are needed after an epoch of this node's own`() {
+  mutating func `heartbeats of a space are needed after an epoch of this node's own`() {
     settle(0)
     let epoch = TierEpoch(counter: 2, nonce: 9)
     #expect(isDue(1, knowing: epoch) && !isConfirmed(1, knowing: epoch))
@@ -85,7 +85,8 @@ import Testing
     #expect(!isDue(2, knowing: epoch) && isConfirmed(2, knowing: epoch))
   }
 
-  @Test(.guarantee(.lostRegistrationsAreRenewed)) mutating func `acknowledge the newest mark`() {
+  @Test(.guarantee(.lostRegistrationsAreRenewed))
+  mutating func `heartbeats of a space acknowledge the newest mark`() {
     state.acknowledge(mark)
     state.acknowledge(TierMark(epoch: mark.epoch, fence: 4))
     #expect(state.acknowledged == mark)

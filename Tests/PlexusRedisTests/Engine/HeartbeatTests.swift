@@ -32,7 +32,9 @@ struct `The heartbeat of a process` {
   }
 
   @Test(.guarantee(.idleProcessesSendOneCommand))
-  func `is one small command, whatever the number of spaces`() async throws {
+  func `the heartbeat of a process is one small command, whatever the number of spaces`()
+    async throws
+  {
     let server = try RedisServer()
     let monitor = try await RedisMonitor(server)
     let engine = try await engine(server)
@@ -60,7 +62,7 @@ struct `The heartbeat of a process` {
       "CLIENT KILL TYPE normal SKIPME yes",
     ]
   )
-  func `registers a process again after each loss, by the next clear at the latest`(
+  func `a heartbeat registers a process again after each loss, by the next clear at the latest`(
     command: String
   ) async throws {
     let server = try RedisServer()
@@ -84,7 +86,7 @@ struct `The heartbeat of a process` {
 
   /// The process that finds a loss announces it, and tells the other schemas of its own.
   @Test(.guarantee(.lostRegistrationsAreRenewed), arguments: ["nodes", "acks", "nodes {s}:2:acks"])
-  func `registers a process again after a loss that another one finds`(
+  func `a heartbeat registers a process again after a loss that another one finds`(
     deleted: String
   ) async throws {
     let server = try RedisServer()
@@ -110,7 +112,7 @@ struct `The heartbeat of a process` {
   }
 
   @Test(.guarantee(.lostRegistrationsAreRenewed))
-  func `receives the announcement of a change after one of its own`() async throws {
+  func `a process receives the announcement of a change after one of its own`() async throws {
     let server = try RedisServer()
     let monitor = try await RedisMonitor(server)
     let engines = [
@@ -144,7 +146,7 @@ struct `The heartbeat of a process` {
   }
 
   @Test(.guarantee(.lostRegistrationsAreRenewed))
-  func `ends the trust in copies if a server announces at random`() async throws {
+  func `the trust in copies ends if a server announces at random`() async throws {
     let server = try RedisServer("--tracking-table-max-keys", "1")
     let monitor = try await RedisMonitor(server)
     let engines = [try await engine(server), try await engine(server)]

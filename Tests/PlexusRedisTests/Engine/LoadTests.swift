@@ -101,7 +101,9 @@ struct `Processes under load` {
     .guarantee(.movedSlotsAreFollowed),
     arguments: Fault.allCases
   )
-  private func `return nothing older than a clear, whatever fails`(fault: Fault) async throws {
+  private func `processes under load return nothing older than a clear, whatever fails`(
+    fault: Fault
+  ) async throws {
     let servers = try await Servers(fault)
     _ = try OriginFiles(servers.server)
     let nodes = try await Nodes(

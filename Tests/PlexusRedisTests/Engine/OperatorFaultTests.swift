@@ -52,7 +52,7 @@ struct `Caches over a server whose operator interferes` {
     .guarantee(.clearEverywhereOutlastsTrust),
     arguments: ["nodes", "acks", "nodes {s}:2:acks"]
   )
-  func `D7: a clear waits for a process whose registration was deleted`(
+  func `a clear waits for a process whose registration was deleted`(
     deleted: String
   ) async throws {
     let server = try RedisServer()
@@ -83,7 +83,7 @@ struct `Caches over a server whose operator interferes` {
   }
 
   @Test(.guarantee(.faultyServersCauseNoOlderAnswers), arguments: 0..<8)
-  func `D7, D10 and D13: no request fails, goes back, or returns what was cleared`(
+  func `no request fails, goes back, or returns what was cleared`(
     seed: UInt64
   ) async throws {
     let server = try RedisServer()

@@ -8,7 +8,7 @@ import Testing
   .enabled(if: RedisServer.executable != nil, "redis-server or valkey-server is not installed")
 )
 struct `Processes that share a Redis server` {
-  @Test(.guarantee(.nodesFetchOnce)) func `D1: all processes together fetch a key once`()
+  @Test(.guarantee(.nodesFetchOnce)) func `all processes together fetch a key once`()
     async throws
   {
     let server = try RedisServer()
@@ -25,7 +25,7 @@ struct `Processes that share a Redis server` {
   }
 
   @Test(.guarantee(.fetchesOfDeadNodesAreTakenOver))
-  func `D3: the fetch of a process that is killed is taken over when its lease ends`()
+  func `the fetch of a process that is killed is taken over when its lease ends`()
     async throws
   {
     let server = try RedisServer()
@@ -43,7 +43,7 @@ struct `Processes that share a Redis server` {
   }
 
   @Test(.guarantee(.clearEverywhereOutlastsTrust))
-  func `D7: a clear waits for a process that is stopped, which serves nothing older afterwards`()
+  func `a clear waits for a process that is stopped, which serves nothing older afterwards`()
     async throws
   {
     let server = try RedisServer()
@@ -68,7 +68,7 @@ struct `Processes that share a Redis server` {
   }
 
   @Test(.guarantee(.clearEverywhereOutlastsTrust))
-  func `D7: a process that was killed delays a clear by its lease at most`() async throws {
+  func `a process that was killed delays a clear by its lease at most`() async throws {
     let server = try RedisServer()
     let origin = try OriginFiles(server)
     let node = try await NodeProcess(server)
@@ -81,7 +81,7 @@ struct `Processes that share a Redis server` {
   }
 
   @Test(.guarantee(.nearLeasesLimitCopies))
-  func `D8 and D13: a server that stands still makes no request fail, and ends the use of copies`()
+  func `a server that stands still makes no request fail, and ends the use of copies`()
     async throws
   {
     let (server, origin, node) = try await NodeProcess.behindHangingServer()
@@ -93,7 +93,7 @@ struct `Processes that share a Redis server` {
   }
 
   @Test(.guarantee(.knownRemovalsStay))
-  func `D9: a clear is not undone by a server that restarts with an old snapshot`()
+  func `a clear is not undone by a server that restarts with an old snapshot`()
     async throws
   {
     let server = try RedisServer()
@@ -112,7 +112,7 @@ struct `Processes that share a Redis server` {
   }
 
   @Test(.guarantee(.engineFailsNoRequest))
-  func `D13: a process whose connections are killed continues`() async throws {
+  func `a process whose connections are killed continues`() async throws {
     let server = try RedisServer()
     let origin = try OriginFiles(server)
     let node = try await NodeProcess(server)

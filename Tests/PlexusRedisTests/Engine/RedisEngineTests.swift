@@ -71,7 +71,9 @@ struct `Caches over a Redis server` {
   }
 
   @Test(.guarantee(.enginesAreCheckedByOneSuite), arguments: SharedCacherConformance.Rule.allCases)
-  func `passes the conformance suite`(rule: SharedCacherConformance.Rule) async throws {
+  func `caches over a Redis server pass the conformance suite`(
+    rule: SharedCacherConformance.Rule
+  ) async throws {
     let server = try RedisServer()
     // Leases of many keys are still held when a busy machine looks for them again.
     let fetchLease = rule == .manyKeys ? .seconds(60) : RedisOptions().fetchLease
@@ -103,7 +105,9 @@ struct `Caches over a Redis server` {
   }
 
   @Test(.guarantee(.clearEverywhereOutlastsTrust))
-  func `after a clear everywhere no node answers with an older value`() async throws {
+  func `after a clear everywhere no node over a Redis server answers with an older value`()
+    async throws
+  {
     let server = try RedisServer()
     let origin = Guarded("1")
     let nodes = [
@@ -149,7 +153,7 @@ struct `Caches over a Redis server` {
     arguments: [ClearReach.shared, .everywhere],
     ["a", "\u{301}"]
   )
-  func `a cleared tag is gone on every node, also where no node has its values in memory`(
+  func `a cleared tag is gone for every node of a Redis server, also without values in memory`(
     reach: ClearReach,
     tag: String
   ) async throws {
@@ -205,7 +209,7 @@ struct `Caches over a Redis server` {
   }
 
   @Test(.guarantee(.tagRemovalsReachEveryNode))
-  func `D4: a value that was fetched before its tag was cleared is stored nowhere`()
+  func `a value that was fetched before its tag was cleared is stored nowhere`()
     async throws
   {
     let server = try RedisServer()
@@ -224,7 +228,7 @@ struct `Caches over a Redis server` {
   }
 
   @Test(.guarantee(.knownRemovalsStay))
-  func `D9: the removal of a key or a tag is not undone by an old snapshot`() async throws {
+  func `the removal of a key or a tag is not undone by an old snapshot`() async throws {
     let server = try RedisServer()
     let origin = Guarded("1")
     let fetch: @Sendable (String) -> String = { _ in origin.withLock { $0 } }
@@ -245,7 +249,7 @@ struct `Caches over a Redis server` {
   }
 
   @Test(.guarantee(.nodesNeverGoBack))
-  func `D10: a snapshot from between a lease and its fill makes no node go back`()
+  func `a snapshot of Redis from between a lease and its fill makes no node go back`()
     async throws
   {
     let server = try RedisServer()
@@ -314,7 +318,7 @@ struct `Caches over a Redis server` {
   }
 
   @Test(.guarantee(.failuresReachAllNodes))
-  func `D5: a failure with a long description reaches the nodes that wait`() async throws {
+  func `a failure with a long description reaches the nodes that wait`() async throws {
     struct Long: Error, CustomStringConvertible {
       let description = String(repeating: "x", count: 20 << 20)
     }
@@ -323,7 +327,7 @@ struct `Caches over a Redis server` {
   }
 
   @Test(.guarantee(.fetchesOfDeadNodesAreTakenOver), arguments: [Double.nan, 1])
-  func `D3: a value that cannot be stored delays no other node`(
+  func `a value that cannot be stored delays no other node`(
     value: Double
   ) async throws {
     let server = try RedisServer()
@@ -346,7 +350,7 @@ struct `Caches over a Redis server` {
   }
 
   @Test(.guarantee(.engineFailsNoRequest))
-  func `D13: a lease that was granted by a late reply delays no node`() async throws {
+  func `a lease that was granted by a late reply delays no node`() async throws {
     let server = try RedisServer()
     var options = RedisOptions()
     (options.commandTimeout, options.fetchLease) = (.milliseconds(300), .seconds(3_600))
@@ -378,7 +382,7 @@ struct `Caches over a Redis server` {
   }
 
   @Test(.guarantee(.engineFailsNoRequest))
-  func `D13: a request that waits for another node fetches when the server is gone`()
+  func `a request that waits for another node fetches when the server is gone`()
     async throws
   {
     let server = try RedisServer()
@@ -406,7 +410,7 @@ struct `Caches over a Redis server` {
   ]
 
   @Test(.guarantee(.everyTextIsAKey), arguments: texts)
-  func `D1 and D6: every text can be a key, a tag, both at once, and the name of a space`(
+  func `every text can be a key, a tag, both at once, and the name of a space`(
     text: String
   ) async throws {
     let server = try RedisServer()
@@ -624,7 +628,7 @@ struct `Caches over a Redis server` {
   }
 
   @Test(.guarantee(.engineFailsNoRequest))
-  func `D13 and D18: many keys are requested while the server stands still`() async throws {
+  func `many keys can be requested while the server stands still`() async throws {
     let server = try RedisServer()
     var options = RedisOptions()
     options.outboxBytes = 1 << 20
@@ -777,7 +781,7 @@ struct `Caches over a Redis server` {
     #expect(try await new.map.request("k") == "new")
   }
 
-  @Test func `reports an existing connection at once`() async throws {
+  @Test func `an engine reports an existing connection at once`() async throws {
     let server = try RedisServer()
     for _ in 0..<100 {
       let engine = try RedisEngine(server.address)

@@ -35,7 +35,7 @@ import Testing
   }
 
   @Test(.guarantee(.cacheUsersNeedDocumentedRights))
-  func `has a value, and the terms of the entry`() throws {
+  func `the payload of an entry has a value, and the terms of the entry`() throws {
     #expect(try text(entry("a\"b")) == #"{"value":"a\"b"}"#)
     for entry in [entry(["a": 1]), bounded(["a": 1])] {
       let payload = try #require(RedisPayload<[String: Int]>(try RedisPayload(entry).encoded()))
@@ -47,7 +47,7 @@ import Testing
   }
 
   @Test(.guarantee(.cacheUsersNeedDocumentedRights))
-  func `is the object that any decoder of JSON reads`() throws {
+  func `the payload of an entry is the object that any decoder of JSON reads`() throws {
     for entry in [entry([1, 2]), bounded([1, 2])] {
       let bytes = try RedisPayload(entry).encoded()
       let payload = try JSONDecoder().decode(RedisPayload<[Int]>.self, from: Data(bytes))
@@ -63,7 +63,8 @@ import Testing
     #expect(value(#" { "value" : 1 } "#, Int.self) == 1)
   }
 
-  @Test(.guarantee(.cacheUsersNeedDocumentedRights)) func `can be that of a value without content`()
+  @Test(.guarantee(.cacheUsersNeedDocumentedRights))
+  func `the payload of an entry can be that of a value without content`()
     throws
   {
     #expect(try text(entry(Int?.none)) == #"{"value":null}"#)
@@ -81,7 +82,7 @@ import Testing
       "{\"value\":\u{FEFF}1}", #"{"value":1},{"value":1}"#, #"{"value":1}}}"#, #"{"value":null}"#,
     ]
   )
-  func `is none if it is damaged or of another type`(text: String) {
+  func `the payload of an entry is none if it is damaged or of another type`(text: String) {
     #expect(value(text, Int.self) == nil)
   }
 
@@ -104,7 +105,9 @@ import Testing
   }
 
   @Test(.guarantee(.cacheUsersNeedDocumentedRights), arguments: texts)
-  func `has the value that the whole object has for any decoder`(text: String) {
+  func `the payload of an entry has the value that the whole object has for any decoder`(
+    text: String
+  ) {
     check(text, Int.self)
     check(text, Int?.self)
     check(text, Double.self)

@@ -29,7 +29,7 @@ import Testing
   }
 
   @Test(.guarantee(.clockStepsKeepClearsComplete))
-  mutating func `are waited for as long as their own trust lasts without a heartbeat`() {
+  mutating func `nodes are waited for as long as their own trust lasts without a heartbeat`() {
     var report = wait(for: [node("1")], after: 0)
     #expect(report.remaining == .seconds(4))
     report = wait(for: [node("1")], after: 3)
@@ -41,7 +41,7 @@ import Testing
   }
 
   @Test(.guarantee(.clockStepsKeepClearsComplete))
-  mutating func `are waited for again after each heartbeat`() {
+  mutating func `registrations of nodes are waited for again after each heartbeat`() {
     for number in 0..<5 {
       let report = wait(for: [node("\(number)")], after: 3 * number)
       #expect(report.remaining == .seconds(4))
@@ -50,7 +50,7 @@ import Testing
   }
 
   @Test(.guarantee(.clockStepsKeepClearsComplete))
-  mutating func `are waited for from the mark on, however long they have been silent`() {
+  mutating func `nodes are waited for from the mark on, however long they have been silent`() {
     var report = sweep([node("1")], after: 0)
     #expect(report.ended == [])
     report = wait(for: [node("1")], after: 60)
@@ -64,7 +64,7 @@ import Testing
   }
 
   @Test(.guarantee(.clockStepsKeepClearsComplete))
-  mutating func `are kept as long as their heartbeats can confirm them`() {
+  mutating func `registrations of nodes are kept as long as their heartbeats can confirm them`() {
     let limit = HeartbeatTimes.patience + .seconds(4)
     #expect(limit == .seconds(304))
     var report = sweep([node("1")], after: 0)
@@ -80,7 +80,7 @@ import Testing
   }
 
   @Test(.guarantee(.clockStepsKeepClearsComplete))
-  mutating func `that were lost are waited for as long as the longest trust of any node`() {
+  mutating func `lost registrations are waited for as long as the longest trust of any node`() {
     let isNew = state.note(loss: "x", longestTrust: .seconds(9), at: start)
     #expect(isNew)
     var report = wait(for: [], loss: "x", after: 8)

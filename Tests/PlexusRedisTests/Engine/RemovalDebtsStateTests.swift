@@ -8,7 +8,7 @@ import Testing
   typealias Subject = RemovalDebtsState.Subject
   private var debts = RemovalDebtsState()
 
-  @Test mutating func `are settled by a later success, and not by an earlier one`() {
+  @Test mutating func `owed removals are settled by a later success, and not by an earlier one`() {
     let before = debts.lastRevision
     debts.owe([.key("a"), .tag("t")])
     debts.settle([Subject.key("a")], upTo: before)
@@ -17,7 +17,8 @@ import Testing
     #expect(Array(debts.debts.keys) == [.tag("t")])
   }
 
-  @Test mutating func `end when the epoch is raised after the first heartbeat since the failure`() {
+  @Test
+  mutating func `owed removals end when the epoch is raised after a heartbeat since the failure`() {
     debts.owe([.key("a")])
     // The epoch that the server had all the time, although this process did not know it.
     debts.note(epoch: 7, asOf: debts.lastRevision)
@@ -29,7 +30,7 @@ import Testing
   }
 
   @Test(.guarantee(.owedRemovalsEmptyThreeTimesAtMost))
-  mutating func `do not end because of a heartbeat that was sent before them`() {
+  mutating func `owed removals do not end because of a heartbeat that was sent before them`() {
     let before = debts.lastRevision
     debts.owe([.key("a")])
     // The answer to a heartbeat from before a clear, which was followed by a new entry and the removal.
@@ -41,7 +42,7 @@ import Testing
   }
 
   @Test(.guarantee(.owedRemovalsEmptyThreeTimesAtMost))
-  mutating func `do not end with an epoch that replicas have not acknowledged`() {
+  mutating func `owed removals do not end with an epoch that replicas have not acknowledged`() {
     debts.owe([.everything])
     for epoch in [7, 8, 9] as [UInt64] {
       debts.note(epoch: epoch, asOf: debts.lastRevision, settles: false)
@@ -49,7 +50,8 @@ import Testing
     #expect(debts.debts[.everything]?.epoch == 7)
   }
 
-  @Test func `that the server has executed are not repeated, however many they are`() {
+  @Test func `owed removals that the server has executed are not repeated, however many they are`()
+  {
     var debts = RemovalDebtsState()
     let revision = debts.lastRevision
     let keys = (0...RemovalDebtsState.limit).map { RemovalDebtsState.Subject.key("\($0)") }
@@ -67,7 +69,7 @@ import Testing
     #expect(debts.beginPayment().subjects == [.tag("t")])
   }
 
-  @Test mutating func `of very many keys are one of everything`() {
+  @Test mutating func `owed removals of very many keys are one of everything`() {
     debts.owe((0..<RemovalDebtsState.limit).map { .key("\($0)") })
     #expect(debts.removalCount == RemovalDebtsState.limit)
     debts.owe([.tag("t")])
@@ -78,8 +80,8 @@ import Testing
     #expect(Array(debts.debts.keys) == [.key("later")])
   }
 
-  @Test mutating func `are pending while they are owed, or are repeated although they are settled`()
-  {
+  @Test
+  mutating func `an owed removal is pending until it is settled and its repetition has ended`() {
     func pending() -> [String] {
       ["a", "b", "t"].filter { debts.isPending([.key($0), .outdated($0)]) }
     }
@@ -94,13 +96,14 @@ import Testing
     #expect(!debts.isPending)
   }
 
-  @Test mutating func `do not count refreshes`() {
+  @Test mutating func `the removals that a process owes do not count refreshes`() {
     debts.owe([.outdated("a"), .key("b")])
     #expect(debts.removalCount == 1)
   }
 
   @Test(.guarantee(.owedRemovalsEmptyThreeTimesAtMost))
-  mutating func `are not repeated while only replicas have yet to acknowledge them`() {
+  mutating func `owed removals are not repeated while only replicas have yet to acknowledge them`()
+  {
     debts.owe([.key("k"), .outdated("o"), .tag("t")])
     debts.owe([.key("l")], isExecuted: true)
     let payment = debts.beginPayment()
@@ -119,7 +122,7 @@ import Testing
   }
 
   @Test(.guarantee(.owedRemovalsEmptyThreeTimesAtMost))
-  mutating func `are not executed because an earlier removal was`() {
+  mutating func `an owed removal does not count as executed because an earlier one was`() {
     debts.owe([.key("k")])
     let payment = debts.beginPayment()
     // Another clear fails during the repetition of the first one, without reaching the server.
@@ -134,7 +137,8 @@ import Testing
     #expect(!debts.isPending([.key("k")]))
   }
 
-  @Test mutating func `of everything cover no later change, whose epoch can be older`() {
+  @Test
+  mutating func `owed removals of everything cover no later change, whose epoch can be older`() {
     debts.owe([.everything])
     debts.note(epoch: 7, asOf: debts.lastRevision, settles: false)
     debts.owe([.key("later")])
@@ -161,7 +165,7 @@ import Testing
     refused.refuses(key, size: size, at: clock.now)
   }
 
-  @Test mutating func `are known by the smallest size`() {
+  @Test mutating func `the values that a server did not take are known by the smallest size`() {
     var areNew: [Bool] = []
     for size in [100, 120, 80] { areNew.append(refuse("k", size: size)) }
     #expect(areNew == [true, false, true])
@@ -170,7 +174,7 @@ import Testing
     #expect(!refuses("other", size: 1_000))
   }
 
-  @Test mutating func `are forgotten in order`() {
+  @Test mutating func `the values that a server did not take are forgotten in order`() {
     for number in 0...RefusedValuesState<ManualClock.Instant>.limit {
       _ = refuse("\(number)", size: 1)
     }
@@ -179,7 +183,7 @@ import Testing
   }
 
   @Test(.guarantee(.refusedValuesAreSentAgain))
-  mutating func `are sent again after some time, and reported again once they were taken`() {
+  mutating func `a refused value is sent again later, and reported again after it was taken`() {
     var areNew = [refuse("k", size: 100)]
     clock.advance(by: RefusedValuesState<ManualClock.Instant>.time)
     #expect(!refuses("k", size: 100))

@@ -59,7 +59,7 @@ struct `Clears that replicas acknowledge` {
   private static let removals: [SharedCache.Removal] = [.keys(["k"]), .tags(["t"]), .all]
 
   @Test(.guarantee(.clearsWaitForReplicas), arguments: removals, [ClearReach.shared, .everywhere])
-  func `D6: a clear throws while a replica is missing, and returns once it is there`(
+  func `a clear throws while a replica is missing, and returns once it is there`(
     removal: SharedCache.Removal,
     reach: ClearReach
   ) async throws {
@@ -90,7 +90,7 @@ struct `Clears that replicas acknowledge` {
   }
 
   @Test(.guarantee(.clearsWaitForReplicas))
-  func `D6: a clear that a replica has not acknowledged stays owed`() async throws {
+  func `a clear that a replica has not acknowledged stays owed`() async throws {
     let servers = try await Servers(replicas: 1)
     let engine = try await engine(servers.server, replicas: 1) { $0.nearLease = .milliseconds(400) }
     let map = MultiplexerMap<String, String>(

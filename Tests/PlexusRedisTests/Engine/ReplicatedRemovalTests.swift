@@ -49,7 +49,7 @@ struct `A removal that replicas have to acknowledge` {
   private static let removals: [SharedCache.Removal] = [.keys(["values/k"]), .tags(["k"]), .all]
 
   @Test(.guarantee(.owedRemovalsEmptyThreeTimesAtMost), arguments: removals)
-  func `stays owed until they have it, and does not empty the cache again and again`(
+  func `a removal stays owed until replicas have it, and does not empty the cache repeatedly`(
     removal: SharedCache.Removal
   ) async throws {
     let setting = try await Setting {
@@ -77,7 +77,9 @@ struct `A removal that replicas have to acknowledge` {
   }
 
   @Test(.guarantee(.owedRemovalsEmptyThreeTimesAtMost), arguments: ["key", "tag", "all"])
-  func `is not repeated by the cache that has made it`(what: String) async throws {
+  func `a replicated removal is not repeated by the cache that has made it`(
+    what: String
+  ) async throws {
     let setting = try await Setting { $0.commandTimeout = .seconds(1) }
     let (node, server) = (setting.node, setting.pair.first)
     _ = try await node.map.request("k")
@@ -98,7 +100,7 @@ struct `A removal that replicas have to acknowledge` {
   }
 
   @Test(.guarantee(.owedRemovalsEmptyThreeTimesAtMost))
-  func `delays no heartbeat, whose leases are renewed`() async throws {
+  func `a replicated removal delays no heartbeat, whose leases are renewed`() async throws {
     let setting = try await Setting {
       $0.commandTimeout = .seconds(600)
       $0.nearLease = .milliseconds(400)
@@ -134,7 +136,10 @@ struct `A removal that replicas have to acknowledge` {
     }
   }
 
-  @Test func `is executed, whether or not earlier ones still wait for a replica`() async throws {
+  @Test
+  func `a replicated removal is executed, whether or not earlier ones still wait for a replica`()
+    async throws
+  {
     let setting = try await Setting {
       $0.commandTimeout = .seconds(1)
       $0.nearLease = .milliseconds(400)
@@ -152,7 +157,7 @@ struct `A removal that replicas have to acknowledge` {
     try await setting.end()
   }
 
-  @Test func `reaches other processes although the wait for a replica has not ended`()
+  @Test func `a removal reaches other processes although the wait for a replica has not ended`()
     async throws
   {
     let origin = Guarded("1")
@@ -176,7 +181,9 @@ struct `A removal that replicas have to acknowledge` {
     try await setting.node.close()
   }
 
-  @Test func `shares its wait with others at the same time, in all spaces`() async throws {
+  @Test func `a replicated removal shares its wait with others at the same time, in all spaces`()
+    async throws
+  {
     let setting = try await Setting { $0.commandTimeout = .seconds(60) }
     let (node, server) = (setting.node, setting.pair.first)
     let monitor = try await RedisMonitor(server)
@@ -201,7 +208,9 @@ struct `A removal that replicas have to acknowledge` {
     try await setting.end()
   }
 
-  @Test func `throws at the end of its engine, which does not wait for it`() async throws {
+  @Test func `a replicated removal throws at the end of its engine, which does not wait for it`()
+    async throws
+  {
     let setting = try await Setting { $0.commandTimeout = .seconds(600) }
     let node = setting.node
     setting.pair.second.suspend()
@@ -213,7 +222,7 @@ struct `A removal that replicas have to acknowledge` {
   }
 
   @Test(.guarantee(.owedRemovalsEmptyThreeTimesAtMost))
-  func `is waited for once by the end of the engine, for keys and tags together`()
+  func `the end of the engine waits once for replicated removals of keys and tags together`()
     async throws
   {
     let setting = try await Setting { options in
@@ -232,7 +241,7 @@ struct `A removal that replicas have to acknowledge` {
   }
 
   @Test
-  func `stays owed for the tags that the server has refused, although it has executed others`()
+  func `a replicated removal stays owed for tags that a server refused, whatever it removed`()
     async throws
   {
     let origin = Guarded("1")
@@ -262,7 +271,7 @@ struct `A removal that replicas have to acknowledge` {
   }
 
   @Test(.guarantee(.owedRemovalsEmptyThreeTimesAtMost))
-  func `is not undone by a server that has lost it, although it is not repeated`()
+  func `a replicated removal is neither repeated nor undone by a server that has lost it`()
     async throws
   {
     let origin = Guarded("1")

@@ -353,11 +353,9 @@ struct `Caches over a server that restarts while other processes continue` {
   }
 
   @Test(arguments: [false, true])
-  func
-    `a clear is not undone by a master that has followed a server without it, although a process keeps its connection`(
-      isStalled: Bool
-    ) async throws
-  {
+  func `a kept connection undoes no clear that its master has lost meanwhile`(
+    isStalled: Bool
+  ) async throws {
     let split = try await Split()
     if isStalled { split.proxies[1].stall() }
     let other = split.other
@@ -388,11 +386,9 @@ struct `Caches over a server that restarts while other processes continue` {
   }
 
   @Test(arguments: ["get", "script", "eval|evalsha"])
-  func
-    `a clear is not undone although a right was missing when a process connected after the restart`(
-      rights: String
-    ) async throws
-  {
+  func `a clear is not undone although a right was missing after the restart`(
+    rights: String
+  ) async throws {
     let world = try await World()
     let proxy = try RedisProxy(world.server)
     let late = try await CacheNode(proxy.address) { [world] _ in world.origin.withLock { $0 } }

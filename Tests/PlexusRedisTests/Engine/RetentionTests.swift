@@ -50,7 +50,8 @@ struct `Entries on a server` {
     try await engine.close()
   }
 
-  @Test(.guarantee(.entriesStayAsLongAsUsable)) func `stay as long as their policy can use them`()
+  @Test(.guarantee(.entriesStayAsLongAsUsable))
+  func `entries on a server stay as long as their policy can use them`()
     async throws
   {
     var policy = CachePolicy(timeToLive: .seconds(600))
@@ -74,7 +75,8 @@ struct `Entries on a server` {
     }
   }
 
-  @Test(.guarantee(.entriesStayAsLongAsUsable)) func `stay as long as their directives say`()
+  @Test(.guarantee(.entriesStayAsLongAsUsable))
+  func `entries on a server stay as long as their directives say`()
     async throws
   {
     var policy = CachePolicy(timeToLive: .seconds(600))
@@ -87,7 +89,7 @@ struct `Entries on a server` {
   }
 
   @Test(.guarantee(.entriesStayAsLongAsUsable))
-  func `stay for the retention of their space at most, or else that of the engine`()
+  func `entries stay for the retention of their space at most, or else that of the engine`()
     async throws
   {
     // A stale value can be used however old it is.
@@ -108,7 +110,9 @@ struct `Entries on a server` {
   }
 
   @Test(.guarantee(.entriesStayAsLongAsUsable))
-  func `stay until the processes that have waited for them have read them`() async throws {
+  func `entries on a server stay until the processes that have waited for them have read them`()
+    async throws
+  {
     var policy = CachePolicy(timeToLive: .zero)
     policy.staleTimeToLive = .zero
     try await use(policy) { map in

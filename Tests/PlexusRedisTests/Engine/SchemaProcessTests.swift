@@ -30,7 +30,7 @@ struct `Processes of a rolling deploy` {
   }
 
   @Test(.guarantee(.foreignEntriesAreMisses))
-  func `D12: processes with an old and a new schema get values of their own`() async throws {
+  func `processes with an old and a new schema get values of their own`() async throws {
     for round in 1..<5 {
       try origin.set("\(round)")
       #expect(try await answers("")[round - 1].node.ask("clear") == "cleared")
@@ -39,7 +39,8 @@ struct `Processes of a rolling deploy` {
     }
   }
 
-  @Test(.guarantee(.schemasCostTwoCaches)) func `fetch each of 500 keys once for each version`()
+  @Test(.guarantee(.schemasCostTwoCaches))
+  func `processes of a rolling deploy fetch each of 500 keys once for each version`()
     async throws
   {
     let nodes = answers("1")
@@ -61,7 +62,7 @@ struct `Processes of a rolling deploy` {
   }
 
   @Test(.guarantee(.clearsReachAllSchemas), arguments: [0, 1, 2, 3], ["clear k", "clear"])
-  func `use no copy that a process of either version has cleared`(
+  func `processes of a rolling deploy use no copy that a process of either version has cleared`(
     number: Int,
     clear: String
   ) async throws {
@@ -79,7 +80,8 @@ struct `Processes of a rolling deploy` {
     }
   }
 
-  @Test(.guarantee(.schemasCostTwoCaches)) func `do not wait for a fetch of the other version`()
+  @Test(.guarantee(.schemasCostTwoCaches))
+  func `processes of a rolling deploy do not wait for a fetch of the other version`()
     async throws
   {
     try origin.hold(true)
@@ -95,7 +97,7 @@ struct `Processes of a rolling deploy` {
   }
 
   @Test(.guarantee(.clearsReachAllSchemas), arguments: ["clear k", "clear"])
-  func `store nothing that was fetched before a clear of the other version`(
+  func `processes store nothing that was fetched before a clear of the other version`(
     clear: String
   ) async throws {
     for (fetching, clearing, other) in [(old[0], new[0], old[1]), (new[0], old[0], new[1])] {

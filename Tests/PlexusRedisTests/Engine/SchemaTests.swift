@@ -14,7 +14,10 @@ struct `Two schemas in one process` {
   }
 
   @Test(.guarantee(.clearsReachAllSchemas), arguments: Change.allCases, [true, false])
-  private func `change each other's copies`(change: Change, isOld: Bool) async throws {
+  private func `two schemas in one process change each other's copies`(
+    change: Change,
+    isOld: Bool
+  ) async throws {
     let server = try RedisServer()
     let origin = Guarded(1)
     var options = RedisOptions()

@@ -22,7 +22,8 @@ struct `An engine whose master is that of sentinels` {
   }
 
   @Test(.guarantee(.sentinelsAreFollowed))
-  func `follows a failover of the sentinels after the master's crash`() async throws {
+  func `an engine follows a failover of the sentinels after the crash of the master`() async throws
+  {
     let servers = try await Failover()
     let sentinel = try await SentinelServer(of: servers.firstPort)
     await sentinel.knowsReplica()
@@ -52,7 +53,7 @@ struct `An engine whose master is that of sentinels` {
   }
 
   @Test(.guarantee(.sentinelsAreFollowed))
-  func `follows an announcement although the old master still answers as one`()
+  func `an engine follows an announcement although the old master still answers as one`()
     async throws
   {
     let servers = try await Failover()
@@ -91,7 +92,7 @@ struct `An engine whose master is that of sentinels` {
     }
   }
 
-  @Test func `signs in to sentinels with credentials of their own`() async throws {
+  @Test func `an engine signs in to sentinels with credentials of their own`() async throws {
     let port = try LoopbackSocket().port
     let master = try RedisServer("--port", "\(port)", "--bind", "127.0.0.1", "--requirepass", "a")
     let sentinel = try await SentinelServer(of: port, password: "b")
@@ -114,7 +115,7 @@ struct `An engine whose master is that of sentinels` {
   }
 
   @Test(.guarantee(.sentinelsNeverGetThePassword))
-  func `renews the credentials of a sentinel with those of sentinels`() async throws {
+  func `an engine renews the credentials of a sentinel with those of sentinels`() async throws {
     let master = try AnsweringServer { $0.usual }
     guard case .tcp(_, let number) = master.address else { return }
     let port = Guarded(number)

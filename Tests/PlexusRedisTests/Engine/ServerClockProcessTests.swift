@@ -21,7 +21,7 @@ struct `Processes over a server whose clock is set` {
   }
 
   @Test(.guarantee(.clockStepsKeepClearsComplete), arguments: [5, hour, -5, -hour])
-  func `return nothing older than a clear everywhere, also if they were stopped`(
+  func `stopped processes, too, return nothing older than a clear if the server's clock is set`(
     step: Int
   ) async throws {
     let stopped = try await NodeProcess(server, nearLease: 3_000)
@@ -38,7 +38,7 @@ struct `Processes over a server whose clock is set` {
   }
 
   @Test(.guarantee(.clockStepsKeepClearsComplete))
-  func `wait once for a process that was killed, for no longer than its near lease`()
+  func `a clear waits for a killed process for its near lease only, if the clock is set`()
     async throws
   {
     let doomed = try await NodeProcess(server, nearLease: 1_000)
@@ -56,7 +56,7 @@ struct `Processes over a server whose clock is set` {
   }
 
   @Test(.guarantee(.clockStepsKeepClearsComplete), arguments: [true, false])
-  func `take over the fetch of a process that was killed, whether they wait when the clock is set`(
+  func `the fetch of a killed process is taken over, whether others wait when the clock is set`(
     waits: Bool
   ) async throws {
     let doomed = try await NodeProcess(server, fetchLease: 500)
@@ -80,7 +80,7 @@ struct `Processes over a server whose clock is set` {
   }
 
   @Test(.guarantee(.clockStepsKeepClearsComplete), arguments: [hour, -hour])
-  func `fetch once, although the clock is set during the fetch`(
+  func `processes fetch once, although the clock of the server is set during the fetch`(
     step: Int
   ) async throws {
     let nodes = [
@@ -145,7 +145,7 @@ struct `Processes whose server is replaced by one with another clock` {
   }
 
   @Test(arguments: [5, hour, -5, -hour])
-  func `find the entries that are fresh, and return nothing older than a clear everywhere`(
+  func `processes over a new server with another clock find fresh entries, and nothing cleared`(
     step: Int
   ) async throws {
     let world = try await World(ahead: step)
@@ -168,7 +168,9 @@ struct `Processes whose server is replaced by one with another clock` {
   }
 
   @Test(arguments: [hour, -hour])
-  func `take over the fetch of a process that was killed`(step: Int) async throws {
+  func `processes take over the fetch of a killed one over a new server with another clock`(
+    step: Int
+  ) async throws {
     let world = try await World(ahead: step)
     let doomed = try await world.node(fetchLease: 500)
     try world.origin.hold(true)
@@ -184,7 +186,9 @@ struct `Processes whose server is replaced by one with another clock` {
   }
 
   @Test(arguments: [hour, -hour])
-  func `fetch once, although the server is replaced during the fetch`(step: Int) async throws {
+  func `processes fetch once, although the server is replaced during the fetch`(
+    step: Int
+  ) async throws {
     let world = try await World(ahead: step)
     let holder = try await world.node(fetchLease: 3_000)
     try world.origin.hold(true)

@@ -43,7 +43,7 @@ struct `A process that begins` {
   }
 
   @Test(arguments: [false, true], [false, true])
-  func `stores values that it has from before its first heartbeat`(
+  func `a process that begins stores values that it has from before its first heartbeat`(
     isConnected: Bool,
     isHeard: Bool
   ) async throws {
@@ -63,7 +63,7 @@ struct `A process that begins` {
     try await node.close()
   }
 
-  @Test func `does not replace what it can have missed while it did not reach the server`()
+  @Test func `a process that begins does not replace what it can have missed without the server`()
     async throws
   {
     let server = try RedisServer()

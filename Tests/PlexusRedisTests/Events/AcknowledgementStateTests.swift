@@ -16,7 +16,7 @@ import Testing
   }
 
   @Test(.guarantee(.unacknowledgedEventsAreBounded))
-  mutating func `are waited for until one is confirmed over the connection`() {
+  mutating func `acknowledgements are waited for until one is confirmed over the connection`() {
     let early = begin()
     state.confirm(over: 1)
     let elsewhere = begin(over: 2)
@@ -26,7 +26,7 @@ import Testing
   }
 
   @Test(.guarantee(.unacknowledgedEventsAreBounded))
-  mutating func `are not waited for up to a limit`() {
+  mutating func `acknowledgements of events are not waited for up to a limit`() {
     state.confirm(over: 1)
     let first = begin(100)
     #expect(first == AcknowledgementState.limit)
@@ -37,7 +37,8 @@ import Testing
   }
 
   @Test(.guarantee(.unacknowledgedEventsAreBounded))
-  mutating func `are waited for while one fails, and until another is confirmed`() {
+  mutating func `acknowledgements are waited for while one fails, and until another is confirmed`()
+  {
     state.confirm(over: 1)
     let first = begin(2)
     state.fail()

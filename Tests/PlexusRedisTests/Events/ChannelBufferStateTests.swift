@@ -5,7 +5,9 @@ import Testing
 
 @Suite("The messages of a channel that are not taken yet") struct ChannelBufferStateTests {
   @Test(.guarantee(.outgoingBytesAreBounded))
-  func `use bounded memory if the reader is always a little behind`() throws {
+  func `the messages of a channel use bounded memory if the reader is always a little behind`()
+    throws
+  {
     let buffer = ChannelBuffer(limit: 1 << 20, Bell())
     for _ in 0..<10 { buffer.append([1]) }
     for _ in 0..<50_000 {
@@ -16,7 +18,7 @@ import Testing
   }
 
   @Test(.guarantee(.outgoingBytesAreBounded))
-  func `D18: use bounded memory if they are many and tiny`() {
+  func `the messages of a channel use bounded memory if they are many and tiny`() {
     let buffer = ChannelBuffer(limit: 1 << 20, Bell())
     let counts = (0..<50_000).map { _ in
       buffer.append([1])

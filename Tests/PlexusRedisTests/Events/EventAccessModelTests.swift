@@ -119,7 +119,7 @@ struct `The user of the events of an engine` {
   }
 
   @Test(.guarantee(.eventUsersNeedDocumentedRights))
-  func `needs exactly the commands, keys and channels of the article for events`()
+  func `the user of events needs exactly the commands, keys and channels of the article`()
     async throws
   {
     let server = try RedisServer()

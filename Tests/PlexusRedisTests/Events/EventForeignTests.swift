@@ -49,7 +49,7 @@ struct `Topics that other programs change` {
   // MARK: - Removed events
 
   @Test(.guarantee(.removedEventsBetweenAreAGap))
-  func `D14: events that are removed from between others are a gap for a group`() async throws {
+  func `events that are removed from between others are a gap for a group`() async throws {
     let (worker, gate) = try await hold(Self.group)
     // The node reads one event, then two, then four at a time: these are within the last ones.
     try perform("XDEL {notes}:stream", on: [5, 6, 9])
@@ -61,7 +61,7 @@ struct `Topics that other programs change` {
   }
 
   @Test(.guarantee(.removedEventsBetweenAreAGap))
-  func `D15: events that are removed from between others are a gap for every node`()
+  func `events that are removed from between others are a gap for every node`()
     async throws
   {
     await sender.connect(.publishOnly)
@@ -78,7 +78,7 @@ struct `Topics that other programs change` {
   // MARK: - Groups
 
   @Test(.guarantee(.foreignGroupChangesLoseNoEvent))
-  func `D14: a group whose consumers are removed handles its events`()
+  func `a group whose consumers are removed handles its events`()
     async throws
   {
     let (worker, gate) = try await hold(Self.group)
@@ -120,7 +120,7 @@ struct `Topics that other programs change` {
   }
 
   @Test(.guarantee(.renamedStreamsAreReported), arguments: [LinkMode.everyNode(), group])
-  func `D14 and D15: a stream that is replaced by an older one is reported`(
+  func `a stream that is replaced by an older one is reported`(
     mode: LinkMode
   ) async throws {
     let (node, gate) = try await hold(mode)
@@ -175,7 +175,7 @@ struct `Topics that other programs change` {
   }
 
   @Test(.guarantee(.foreignGroupChangesLoseNoEvent))
-  func `D14: a group that is set back handles its events again, and later ones follow`()
+  func `a group that is set back handles its events again, and later ones follow`()
     async throws
   {
     let node = try EventNode(server)
@@ -196,7 +196,7 @@ struct `Topics that other programs change` {
   }
 
   @Test(.guarantee(.foreignGroupChangesLoseNoEvent))
-  func `D14: an event that another program has acknowledged is handled by its node, once`()
+  func `an event that another program has acknowledged is handled by its node, once`()
     async throws
   {
     let (worker, gate) = try await hold(Self.group)
@@ -214,7 +214,7 @@ struct `Topics that other programs change` {
     .guarantee(.leavingNodesHandOverWithoutRetryTime),
     arguments: [Duration.seconds(Int64.max), .seconds(4_000_000_000), .nanoseconds(1)]
   )
-  func `D14: a node that leaves gives its events back, whatever the time for retries is`(
+  func `a node that leaves gives its events back, whatever the time for retries is`(
     retryAfter: Duration
   ) async throws {
     let mode = LinkMode.oneNode(group: "group", retryAfter: retryAfter, attempts: 1_000)

@@ -66,7 +66,7 @@ struct `Groups over a Redis server` {
   }
 
   @Test(.guarantee(.attemptsCountForHandledEvents), arguments: [1, 3])
-  func `D14: an event that kills its nodes takes no other event to the dead letters`(
+  func `an event that kills its nodes takes no other event to the dead letters`(
     attempts: Int
   ) async throws {
     await sender.connect(.publishOnly)
@@ -89,7 +89,7 @@ struct `Groups over a Redis server` {
   }
 
   @Test(.guarantee(.attemptsCountForHandledEvents))
-  func `D14: an event whose reading was not confirmed keeps its attempts`() async throws {
+  func `an event whose reading was not confirmed keeps its attempts`() async throws {
     let first = try EventNode(server)
     let gate = Gate()
     first.observe { _ in try await gate.wait() }
@@ -115,7 +115,7 @@ struct `Groups over a Redis server` {
   }
 
   @Test(.guarantee(.attemptsCountForHandledEvents))
-  func `D14: events that a node gives back keep their attempts`() async throws {
+  func `events that a node gives back keep their attempts`() async throws {
     await sender.connect(.publishOnly)
     for number in 0..<20 { try await sender.publish("\(number)") }
     let first = try EventNode(server)
@@ -135,7 +135,7 @@ struct `Groups over a Redis server` {
   }
 
   @Test(.guarantee(.lateRejectionsFail))
-  func `D14: a rejection by a node that was overtaken is no dead letter`() async throws {
+  func `a rejection by a node that was overtaken is no dead letter`() async throws {
     await sender.connect(.publishOnly)
     try await sender.publish("0")
     let node = try EventNode(server)
@@ -161,7 +161,7 @@ struct `Groups over a Redis server` {
   // MARK: - Positions that were given again
 
   @Test(.guarantee(.lostEventsGetNoForeignAnswer), arguments: [false, true])
-  func `D14: an answer for a lost event is no answer for the one in its place`(
+  func `an answer for a lost event is no answer for the one in its place`(
     isRejection: Bool
   ) async throws {
     struct Failure: Error {}
@@ -220,7 +220,7 @@ struct `Groups over a Redis server` {
   }
 
   @Test(.guarantee(.removedUnreadEventsAreAGap))
-  func `D14: events that were trimmed before a group has read them are a gap`() async throws {
+  func `events that were trimmed before a group has read them are a gap`() async throws {
     let worker = try EventNode(server)
     let gate = Gate()
     worker.observe { note in if note.text == "0" { try await gate.wait() } }

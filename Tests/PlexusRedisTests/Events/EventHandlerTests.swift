@@ -21,7 +21,7 @@ struct `Handlers of events over a Redis server` {
   }
 
   @Test(.guarantee(.fullOutboxesReportErrors), arguments: [LinkMode.everyNode(), EventNode.group])
-  func `D18: a handler that publishes while the outbox is full gets an error, and continues`(
+  func `a handler that publishes while the outbox is full gets an error, and continues`(
     mode: LinkMode
   ) async throws {
     let node = try EventNode(server) { $0.outboxBytes = 10_000 }
@@ -44,7 +44,7 @@ struct `Handlers of events over a Redis server` {
   }
 
   @Test(.guarantee(.leavingNodesHandOverWithoutRetryTime))
-  func `D14: an event whose handler ends its own connection goes to another node`()
+  func `an event whose handler ends its own connection goes to another node`()
     async throws
   {
     let (worker, other) = (try EventNode(server), try EventNode(server))
@@ -64,7 +64,7 @@ struct `Handlers of events over a Redis server` {
   }
 
   @Test(.guarantee(.overtakenFailuresCostNoAttempt))
-  func `D14: a handler that fails after its event was taken over repeats nothing`()
+  func `a handler that fails after its event was taken over repeats nothing`()
     async throws
   {
     let (worker, heir) = (try EventNode(server), try EventNode(server))
@@ -99,7 +99,7 @@ struct `Handlers of events over a Redis server` {
   // MARK: - Cancelled publishers
 
   @Test(.guarantee(.cancelledPublishersEnd))
-  func `D16: a publisher that is cancelled at any time ends, and its event is stored at most once`()
+  func `a publisher that is cancelled at any time ends, and its event is stored at most once`()
     async throws
   {
     await sender.connect(.publishOnly)
@@ -132,7 +132,7 @@ struct `Handlers of events over a Redis server` {
   // MARK: - Closing
 
   @Test(.guarantee(.leavingNodesHandOverWithoutRetryTime))
-  func `D14: an engine that is closed after its tokens gives back their events`()
+  func `an engine that is closed after its tokens gives back their events`()
     async throws
   {
     let mode = LinkMode.oneNode(group: "group", retryAfter: .seconds(60), attempts: 100)
@@ -160,7 +160,7 @@ struct `Handlers of events over a Redis server` {
   }
 
   @Test(.guarantee(.closedLinksEndAllCalls), arguments: [false, true])
-  func `D14: a link that is closed ends all that runs`(isSuspended: Bool) async throws {
+  func `a link that is closed ends all that runs`(isSuspended: Bool) async throws {
     let node = try EventNode(server) {
       $0.eventTimeout = .seconds(2)
       $0.commandTimeout = .seconds(2)

@@ -65,7 +65,9 @@ struct `Events over a server that answers wrongly` {
   ]
 
   @Test(.guarantee(.wrongServersAreUsedWithPauses), arguments: nonsense)
-  func `fail or end, and crash nothing`(reply: String) async throws {
+  func `events over a server that answers wrongly fail or end, and crash nothing`(
+    reply: String
+  ) async throws {
     let server = try AnsweringServer { _ in reply }
     let link = link(to: server, timeout: .milliseconds(500))
     _ = try? await link.publish(Self.message, to: "topic")

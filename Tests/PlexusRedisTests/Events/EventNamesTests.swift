@@ -30,7 +30,7 @@ struct `Topics with names in several spellings` {
       .oneNode(group: "group", retryAfter: .seconds(60), attempts: 3),
     ]
   )
-  func `D14 and D15: are one topic, so that an event reaches the nodes that spell it otherwise`(
+  func `names in several spellings are one topic, whose events reach all its nodes`(
     mode: LinkMode
   ) async throws {
     let server = try RedisServer()
@@ -48,7 +48,9 @@ struct `Topics with names in several spellings` {
   }
 
   @Test(.guarantee(.equalTextsAreOneTopic))
-  func `D14: are one topic with one group, so that an event is handled once`() async throws {
+  func `names in several spellings are one topic with one group, which handles an event once`()
+    async throws
+  {
     let server = try RedisServer()
     await RedisShell.waitUntilReady(server)
     let (sender, worker, other) = (
@@ -79,7 +81,7 @@ struct `Topics with names in several spellings` {
   }
 
   @Test(.guarantee(.equalTextsAreOneTopic))
-  func `D14: an event that waits for a batch of another spelling is stored in its topic`()
+  func `an event that waits for a batch of another spelling is stored in its topic`()
     async throws
   {
     let server = try RedisServer()

@@ -14,7 +14,7 @@ struct `Events over a bad network` {
   private static let limits = [9_001, 7_013, 11_027, 8_009]
 
   @Test(.guarantee(.brokenConnectionsLoseNoEvent))
-  func `D15 and D16: connections that break within messages lose and repeat nothing`()
+  func `connections that break within messages lose and repeat nothing`()
     async throws
   {
     let server = try RedisServer()
@@ -47,7 +47,7 @@ struct `Events over a bad network` {
   }
 
   @Test(.guarantee(.brokenConnectionsLoseNoEvent))
-  func `D14: a group handles everything over connections that break within messages`()
+  func `a group handles everything over connections that break within messages`()
     async throws
   {
     let server = try RedisServer()
@@ -86,7 +86,7 @@ struct `Events over a bad network` {
     .guarantee(.brokenConnectionsLoseNoEvent),
     arguments: [LinkMode.everyNode(), EventNode.group]
   )
-  func `D15: a connection that is lost without a notice is replaced`(mode: LinkMode) async throws {
+  func `a connection that is lost without a notice is replaced`(mode: LinkMode) async throws {
     let (proxy, sender, receiver) = try nodes()
     await sender.connect(.publishOnly)
     await receiver.receive(mode)
@@ -116,7 +116,7 @@ struct `Events over a bad network` {
   }
 
   @Test(.guarantee(.brokenConnectionsLoseNoEvent))
-  func `D16: an event whose confirmation was lost is recognized when it is sent again`()
+  func `an event whose confirmation was lost is recognized when it is sent again`()
     async throws
   {
     let server = try RedisServer()
@@ -139,7 +139,7 @@ struct `Events over a bad network` {
   }
 
   @Test(.guarantee(.brokenConnectionsLoseNoEvent))
-  func `D14: a node that is overtaken while its connection stalls loses no event`()
+  func `a node that is overtaken while its connection stalls loses no event`()
     async throws
   {
     let server = try RedisServer()

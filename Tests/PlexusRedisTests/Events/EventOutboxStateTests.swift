@@ -59,7 +59,7 @@ import Testing
   private mutating func leave(_ id: UInt64) -> String? { outbox.takePublisher(of: id) }
 
   @Test(.guarantee(.waitingEventsArePublishedTogether))
-  mutating func `are sent at once, until two batches of the topic are in flight`() throws {
+  mutating func `events are sent at once, until two batches of the topic are in flight`() throws {
     let (first, second) = (try begin("1"), try begin("2"))
     #expect(first.number == 1)
     #expect(second.number == 2)
@@ -79,7 +79,7 @@ import Testing
   }
 
   @Test(.guarantee(.waitingEventsArePublishedTogether))
-  mutating func `are sent at once again when none is in flight`() throws {
+  mutating func `events are sent at once again when none is in flight`() throws {
     let batch = try begin("1")
     #expect(finish(batch).next == nil)
     let (second, third) = (try begin("2"), try begin("3"))
@@ -90,7 +90,7 @@ import Testing
   }
 
   @Test(.guarantee(.waitingEventsArePublishedTogether))
-  mutating func `go in batches of bounded number and size, in order; a full one does not wait`()
+  mutating func `events go in bounded batches, in order, and a full one does not wait`()
     throws
   {
     outbox = Outbox(limit: 1_000)
@@ -118,7 +118,8 @@ import Testing
     #expect(publish("d") == .waits)
   }
 
-  @Test(.guarantee(.outgoingBytesAreBounded)) mutating func `are refused when too many bytes wait`()
+  @Test(.guarantee(.outgoingBytesAreBounded))
+  mutating func `events that are being published are refused when too many bytes wait`()
     throws
   {
     outbox = Outbox(limit: 1_000)
@@ -134,7 +135,9 @@ import Testing
   }
 
   @Test(.guarantee(.waitingEventsArePublishedTogether))
-  mutating func `are not sent once their publisher has left`() throws {
+  mutating func `events that are being published are not sent once their publisher has left`()
+    throws
+  {
     let first = try begin("1")
     _ = try begin("2")
     for body in ["3", "4", "5"] { #expect(publish(body) == .waits) }
@@ -150,7 +153,7 @@ import Testing
   }
 
   @Test(.guarantee(.waitingEventsArePublishedTogether))
-  mutating func `are not sent after their time`() throws {
+  mutating func `events that are being published are not sent after their time`() throws {
     let first = try begin("1")
     _ = try begin("2")
     #expect(publish("3", deadline: 10) == .waits)
@@ -162,7 +165,8 @@ import Testing
   }
 
   @Test(.guarantee(.waitingEventsArePublishedTogether))
-  mutating func `name the latest batch that was confirmed`() throws {
+  mutating func `events that are being published name the latest batch that was confirmed`() throws
+  {
     let (first, second) = (try begin("1"), try begin("2"))
     #expect(first.latest == nil)
     let (early, late) = (LinkPosition(epoch: 5, number: 1), LinkPosition(epoch: 5, number: 2))
@@ -175,7 +179,7 @@ import Testing
   }
 
   @Test(.guarantee(.sharedCallsHaveTheHighestPriority))
-  func `go with the priority of the most urgent publisher`() {
+  func `a batch of events has the priority of its most urgent publisher`() {
     let priorities: [TaskPriority] = [.low, .high, .background]
     let messages = priorities.enumerated().map { number, priority in
       Outbox.Message(
@@ -210,7 +214,7 @@ import Testing
   }
 
   @Test(.guarantee(.waitingEventsArePublishedTogether))
-  func `have consecutive positions, without the ones that the engine has refused`() throws {
+  func `events have consecutive positions, without the ones that the engine has refused`() throws {
     let first = RESPValue.string(Array("7-3".utf8))
     #expect(try results(of: 3, in: .array([first])) == ["7-3", "7-4", "7-5"])
     #expect(
@@ -222,7 +226,7 @@ import Testing
   }
 
   @Test(.guarantee(.eventsNeedNoAnnouncement))
-  func `are stored without an announcement, which the reply names`() throws {
+  func `events can be stored without an announcement, which the reply names`() throws {
     let first = RESPValue.string(Array("7-3".utf8))
     let reply = RESPValue.array([first, refusal(2, "FULL x"), refusal(0, "NOPERM")])
     #expect(try results(of: 3, in: reply) == ["7-3", "FULL x", "7-4"])
@@ -240,7 +244,9 @@ import Testing
       .array([.null, .array([.integer(1), .error(RedisError(Array("A".utf8)))])]),
     ]
   )
-  func `have no result in a reply of another shape`(reply: RESPValue) {
+  func `events that are being published have no result in a reply of another shape`(
+    reply: RESPValue
+  ) {
     #expect(throws: TierError.self) { try results(of: 2, in: reply) }
   }
 }

@@ -8,7 +8,7 @@ import Testing
 )
 struct `Processes that share events over a Redis server` {
   @Test(.guarantee(.groupsHandleEachEvent))
-  func `D14: the event of a process that is killed before its answer is handled by another`()
+  func `the event of a process that is killed before its answer is handled by another`()
     async throws
   {
     let server = try RedisServer()
@@ -28,7 +28,7 @@ struct `Processes that share events over a Redis server` {
   }
 
   @Test(.guarantee(.unacknowledgedEventsAreBounded), arguments: [1, 7, 40, 99])
-  func `D14: of the events that a killed process has handled, at most one is handled again`(
+  func `of the events that a killed process has handled, at most one is handled again`(
     count: Int
   ) async throws {
     let server = try RedisServer()
@@ -53,7 +53,7 @@ struct `Processes that share events over a Redis server` {
   }
 
   @Test(.guarantee(.groupsHandleEachEvent))
-  func `D14: what was published before the first process of a group is handled`() async throws {
+  func `what was published before the first process of a group is handled`() async throws {
     let server = try RedisServer()
     let sender = try await NodeProcess(server)
     let worker = try await NodeProcess(server)
@@ -66,7 +66,7 @@ struct `Processes that share events over a Redis server` {
   }
 
   @Test(.guarantee(.groupsHandleEachEvent))
-  func `D14: a process that stands still loses its event to another one`() async throws {
+  func `a process that stands still loses its event to another one`() async throws {
     let server = try RedisServer()
     let origin = try OriginFiles(server)
     let (slow, other) = (try await NodeProcess(server), try await NodeProcess(server))
@@ -83,7 +83,7 @@ struct `Processes that share events over a Redis server` {
   }
 
   @Test(.guarantee(.everyNodeFollowsBrokenConnections))
-  func `D15: a process that stood still, and whose connections were killed, gets everything`()
+  func `a process that stood still, and whose connections were killed, gets everything`()
     async throws
   {
     let server = try RedisServer()
@@ -107,7 +107,7 @@ struct `Processes that share events over a Redis server` {
   }
 
   @Test(.guarantee(.eventsDoNotReturn))
-  func `D16: an event whose answer is lost is stored once, with an id, and not echoed`()
+  func `an event whose answer is lost is stored once, with an id, and not echoed`()
     async throws
   {
     let server = try RedisServer()
@@ -154,7 +154,7 @@ struct `Processes that share events over a Redis server` {
   }
 
   @Test(.guarantee(.outgoingBytesAreBounded))
-  func `D18: the events that wait for a stopped server have a limit, and others fail`()
+  func `the events that wait for a stopped server have a limit, and others fail`()
     async throws
   {
     let server = try RedisServer()

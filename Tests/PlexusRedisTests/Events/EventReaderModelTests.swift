@@ -35,7 +35,7 @@ struct `The readers of events` {
   }
 
   @Test(.guarantee(.eventsOfLeavingNodesAreHandledAtOnce))
-  func `D14: a node that leaves wakes the other ones for its events`() async throws {
+  func `a node that leaves wakes the other ones for its events`() async throws {
     let (a, b) = (link(), link())
     let heir = reader(b)
     for round in 1...3 {
@@ -177,7 +177,7 @@ struct `The readers of events` {
   ]
 
   @Test(.guarantee(.foreignGroupChangesLoseNoEvent), arguments: removals)
-  func `D14: events that were read and are no longer pending are delivered`(
+  func `events that were read and are no longer pending are delivered`(
     removal: String
   ) async throws {
     let (sender, link) = (link(), link())
@@ -199,7 +199,7 @@ struct `The readers of events` {
   }
 
   @Test(.guarantee(.removedUnreadEventsAreAGap))
-  func `D14: events that were removed are a gap, also if the connection is replaced meanwhile`()
+  func `events that were removed are a gap, also if the connection is replaced meanwhile`()
     async throws
   {
     let proxy = try RedisProxy(server)
@@ -249,7 +249,7 @@ struct `The readers of events` {
   }
 
   @Test(.guarantee(.removedReadEventsAreNoGap))
-  func `D14: events that others remove while a group reads the next ones are no gap`()
+  func `events that others remove while a group reads the next ones are no gap`()
     async throws
   {
     let proxy = try RedisProxy(server)
@@ -281,7 +281,7 @@ struct `The readers of events` {
   }
 
   @Test(.guarantee(.removedUnreadEventsAreAGap))
-  func `D14: events that others remove between a look and its reading are a gap`()
+  func `events that others remove between a look and its reading are a gap`()
     async throws
   {
     let next = try await readLast(after: "XTRIM {topic}:stream MAXLEN = 1")
@@ -290,7 +290,7 @@ struct `The readers of events` {
   }
 
   @Test(.guarantee(.removedUnreadEventsAreAGap))
-  func `D14: events that others read between a look and its reading are no gap`()
+  func `events that others read between a look and its reading are no gap`()
     async throws
   {
     let reading = "XREADGROUP GROUP group other COUNT 2 STREAMS {topic}:stream >"
@@ -300,7 +300,7 @@ struct `The readers of events` {
   }
 
   @Test(.guarantee(.removedReadEventsAreNoGap), arguments: [false, true])
-  func `D15: events that others remove while a node reads the next ones are no gap`(
+  func `events that others remove while a node reads the next ones are no gap`(
     isAhead: Bool
   ) async throws {
     let proxy = try RedisProxy(server)
@@ -366,7 +366,7 @@ struct `The readers of events` {
   }
 
   @Test(.guarantee(.oldDataIsReportedAsAGap), arguments: [false, true])
-  func `D15: a reader reports a loss of others after one that it has reported itself`(
+  func `a reader reports a loss of others after one that it has reported itself`(
     isGroup: Bool
   ) async throws {
     let proxy = try RedisProxy(server)
@@ -451,7 +451,7 @@ struct `The readers of events` {
   }
 
   @Test(.guarantee(.leavingReadersTakeNoEvents))
-  func `D14: a reader that leaves while it takes over messages reads no more of them`()
+  func `a reader that leaves while it takes over messages reads no more of them`()
     async throws
   {
     let proxy = try RedisProxy(server)
@@ -465,7 +465,7 @@ struct `The readers of events` {
   }
 
   @Test(.guarantee(.leavingReadersTakeNoEvents))
-  func `D14: a reader that leaves while it gives a message back reads no more of them`()
+  func `a reader that leaves while it gives a message back reads no more of them`()
     async throws
   {
     let proxy = try RedisProxy(server)
@@ -480,7 +480,7 @@ struct `The readers of events` {
   }
 
   @Test(.guarantee(.readAheadEventsMoveOn))
-  func `D14: events behind a handler that takes long go to the other nodes`() async throws {
+  func `events behind a handler that takes long go to the other nodes`() async throws {
     let (sender, slow, quick) = (link(), link(), link())
     let readers = [slow, quick].map {
       // A busy machine can keep a reader from renewing its event for some seconds.
@@ -502,7 +502,7 @@ struct `The readers of events` {
   }
 
   @Test(.guarantee(.everyNodeFollowsBrokenConnections))
-  func `D15: events arrive while those before them are handled, each once`() async throws {
+  func `events arrive while those before them are handled, each once`() async throws {
     let link = link()
     try await publish(1..<10, by: link)
     let reader = EventReader(link, TopicNames("topic"), after: .start)
@@ -517,7 +517,7 @@ struct `The readers of events` {
   }
 
   @Test(.guarantee(.everyNodeFollowsBrokenConnections))
-  func `D15: an event that is published after its reader has looked ahead is posted`()
+  func `an event that is published after its reader has looked ahead is posted`()
     async throws
   {
     let link = link()
@@ -550,7 +550,7 @@ struct `The readers of events` {
   }
 
   @Test(.guarantee(.unacknowledgedEventsAreBounded))
-  func `D14: acknowledgements are not waited for, up to a limit`() async throws {
+  func `acknowledgements are not waited for, up to a limit`() async throws {
     let proxy = try RedisProxy(server)
     let link = link(at: proxy.address)
     var positions: [LinkPosition] = []
@@ -577,7 +577,7 @@ struct `The readers of events` {
   }
 
   @Test(.guarantee(.unacknowledgedEventsAreBounded))
-  func `D14: an event whose acknowledgement is sent again is not given to another node`()
+  func `an event whose acknowledgement is sent again is not given to another node`()
     async throws
   {
     let proxy = try RedisProxy(server)
@@ -618,7 +618,7 @@ struct `The readers of events` {
   }
 
   @Test(.guarantee(.unacknowledgedEventsAreBounded), arguments: [false, true])
-  func `D14: a link that is closed while an acknowledgement is waited for gives nothing back`(
+  func `a link that is closed while an acknowledgement is waited for gives nothing back`(
     throwing: Bool
   ) async throws {
     let proxy = try RedisProxy(server)
@@ -686,7 +686,7 @@ struct `The readers of events` {
   }
 
   @Test(.guarantee(.unacknowledgedEventsAreBounded))
-  func `D14: an event is given back if its acknowledgement fails after its handler has ended`()
+  func `an event is given back if its acknowledgement fails after its handler has ended`()
     async throws
   {
     let link = link()
@@ -701,7 +701,7 @@ struct `The readers of events` {
   }
 
   @Test(.guarantee(.unacknowledgedEventsAreBounded))
-  func `D14: a late answer for a lost event does not give back the one in its place`()
+  func `a late answer for a lost event does not give back the one in its place`()
     async throws
   {
     let link = link()

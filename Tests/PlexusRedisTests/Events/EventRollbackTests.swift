@@ -32,7 +32,7 @@ struct `Events over a server that restarts with old data` {
   }
 
   @Test(.guarantee(.oldDataIsReportedAsAGap))
-  func `D15: a node reports that positions were given again, however many there are`()
+  func `a node reports that positions were given again, however many there are`()
     async throws
   {
     let proxy = try RedisProxy(server)
@@ -60,7 +60,7 @@ struct `Events over a server that restarts with old data` {
   }
 
   @Test(.guarantee(.oldDataIsReportedAsAGap))
-  func `D15: a node that has not received what was lost reports it as well`()
+  func `a node that has not received what was lost reports the loss as well`()
     async throws
   {
     await sender.connect(.publishOnly)
@@ -92,7 +92,7 @@ struct `Events over a server that restarts with old data` {
   }
 
   @Test(.guarantee(.oldDataIsReportedAsAGap))
-  func `D15: events that follow the loss at once are posted after its report`() async throws {
+  func `events that follow the loss at once are posted after its report`() async throws {
     let receiver = try EventNode(server)
     await sender.connect(.publishOnly)
     await receiver.receive(.everyNode())
@@ -107,7 +107,7 @@ struct `Events over a server that restarts with old data` {
   }
 
   @Test(.guarantee(.oldDataIsReportedAsAGap))
-  func `D15: a reader reports a rollback once, also if the publisher reports it as well`()
+  func `a reader reports a rollback once, also if the publisher reports it as well`()
     async throws
   {
     let receiver = try EventNode(server)
@@ -129,7 +129,7 @@ struct `Events over a server that restarts with old data` {
   }
 
   @Test(.guarantee(.oldDataIsReportedAsAGap))
-  func `D14: a group that is behind what its node has handled reports it, and repeats nothing`()
+  func `a group that is behind what its node has handled reports that, and repeats nothing`()
     async throws
   {
     let worker = try EventNode(server)
@@ -147,7 +147,7 @@ struct `Events over a server that restarts with old data` {
   }
 
   @Test(.guarantee(.oldDataIsReportedAsAGap))
-  func `D14: a node of a group reports that positions were given again`() async throws {
+  func `a node of a group reports that positions were given again`() async throws {
     let proxy = try RedisProxy(server)
     let worker = try EventNode(at: proxy.address)
     await sender.connect(.publishOnly)
@@ -175,7 +175,7 @@ struct `Events over a server that restarts with old data` {
   }
 
   @Test(.guarantee(.oldDataIsReportedAsAGap))
-  func `D14: a group that is gone begins with the oldest event, and repeats nothing`()
+  func `a group that is gone begins with the oldest event, and repeats nothing`()
     async throws
   {
     let worker = try EventNode(server)
@@ -201,7 +201,7 @@ struct `Events over a server that restarts with old data` {
     #expect(await heir.notes.first(1) == ["9"])
   }
 
-  @Test(.guarantee(.oldDataIsReportedAsAGap)) func `D14: a restart that loses nothing is no loss`()
+  @Test(.guarantee(.oldDataIsReportedAsAGap)) func `a restart that loses nothing is no loss`()
     async throws
   {
     let (receiver, worker) = (try EventNode(server), try EventNode(server))
@@ -239,7 +239,7 @@ struct `Events over a server that restarts with old data` {
   }
 
   @Test(.guarantee(.oldDataIsReportedAsAGap), arguments: [LinkMode.everyNode(), .ephemeral])
-  func `D15: readers that have read nothing report that positions were given again, once`(
+  func `readers that have read nothing report that positions were given again, once`(
     mode: LinkMode
   ) async throws {
     let proxy = try RedisProxy(server)
@@ -265,7 +265,9 @@ struct `Events over a server that restarts with old data` {
   }
 
   @Test(.guarantee(.oldDataIsReportedAsAGap))
-  func `D14: a node of a group that has read nothing reports it as well`() async throws {
+  func `a node of a group that has read nothing reports that positions were given again`()
+    async throws
+  {
     let proxy = try RedisProxy(server)
     let (worker, heir) = (try EventNode(at: proxy.address), try EventNode(server))
     await sender.connect(.publishOnly)
@@ -292,7 +294,7 @@ struct `Events over a server that restarts with old data` {
   // MARK: - Order and number of the reports
 
   @Test(.guarantee(.oldDataIsReportedAsAGap))
-  func `D14: a group reports a rollback once, before what it has read ahead`() async throws {
+  func `a group reports a rollback once, before what it has read ahead`() async throws {
     let worker = try EventNode(server)
     let (first, second) = (Gate(), Gate())
     worker.observe { note in
@@ -325,7 +327,7 @@ struct `Events over a server that restarts with old data` {
   }
 
   @Test(.guarantee(.oldDataIsReportedAsAGap))
-  func `D14: a group reports a rollback although nothing is published afterwards`()
+  func `a group reports a rollback although nothing is published afterwards`()
     async throws
   {
     let worker = try EventNode(server)

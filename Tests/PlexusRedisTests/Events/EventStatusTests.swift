@@ -9,7 +9,8 @@ import Testing
   .enabled(if: RedisServer.executable != nil, "redis-server or valkey-server is not installed")
 )
 struct `The status of an engine` {
-  @Test(.guarantee(.engineStatusHasStateAndLoad)) func `tells about the connection of the events`()
+  @Test(.guarantee(.engineStatusHasStateAndLoad))
+  func `the status of an engine tells about the connection of the events`()
     async throws
   {
     let server = try RedisServer()
@@ -38,7 +39,7 @@ struct `The status of an engine` {
   }
 
   @Test(.guarantee(.engineStatusHasStateAndLoad))
-  func `counts events that the server has not confirmed`() async throws {
+  func `the status of an engine counts events that the server has not confirmed`() async throws {
     let server = try RedisServer()
     let node = try EventNode(server)
     await node.connect(.publishOnly)
@@ -59,7 +60,7 @@ struct `The status of an engine` {
   }
 
   @Test(.guarantee(.engineStatusHasStateAndLoad))
-  func `counts events of groups that are not acknowledged`() async throws {
+  func `the status of an engine counts events of groups that are not acknowledged`() async throws {
     let server = try RedisServer()
     let (sender, worker) = (try EventNode(server), try EventNode(server))
     let gate = Gate()
@@ -75,7 +76,7 @@ struct `The status of an engine` {
   }
 
   @Test(.guarantee(.engineStatusHasStateAndLoad))
-  func `has one connection however many tasks use the events first`() async throws {
+  func `an engine has one connection however many tasks use the events first`() async throws {
     let server = try RedisServer()
     for _ in 0..<20 {
       let node = try EventNode(server)

@@ -10,7 +10,9 @@ import Testing
 )
 struct `A topic with a group that is absent` {
   @Test(.guarantee(.trimmingTopicsContinue))
-  func `continues for others, and reports the gap to the group`() async throws {
+  func `a topic with an absent group continues for others, and reports the gap to the group`()
+    async throws
+  {
     let server = try RedisServer()
     func node() throws -> EventNode {
       try EventNode(server) { ($0.eventLimit, $0.whenGroupIsBehind) = (1_000, .trim) }
@@ -44,7 +46,7 @@ struct `A topic with a group that is absent` {
   }
 
   @Test(.guarantee(.absentGroupsGetTheGapFirst))
-  func `is given the gap before the first event that it still has`() async throws {
+  func `an absent group is given the gap before the first event that it still has`() async throws {
     let server = try RedisServer()
     func node() throws -> EventNode {
       try EventNode(server) { ($0.eventLimit, $0.whenGroupIsBehind) = (1_000, .trim) }
@@ -77,7 +79,8 @@ struct `A topic with a group that is absent` {
     for node in [sender, late] { try await node.engine.close() }
   }
 
-  @Test func `refuses events at twice its limit by default, and the health says so`()
+  @Test
+  func `a topic with an absent group refuses events at twice its limit, and the health says so`()
     async throws
   {
     let server = try RedisServer()

@@ -58,7 +58,7 @@ struct `The scripts of groups` {
   }
 
   @Test(.guarantee(.renewedEventsStayWithTheirNode))
-  func `D14: a node that lives keeps the events that it renews`() async throws {
+  func `a node that lives keeps the events that it renews`() async throws {
     let connection = try await connect(reading: 4)
     // The first one was not renewed, nor the third one.
     for id in ["1-0", "1-2"] {
@@ -69,7 +69,7 @@ struct `The scripts of groups` {
   }
 
   @Test(.guarantee(.renewedEventsStayWithTheirNode))
-  func `D14: the events of a node that is gone go to the others together`() async throws {
+  func `the events of a node that is gone go to the others together`() async throws {
     let connection = try await connect(reading: 20)
     for number in 0..<20 {
       let claim = "XCLAIM KEY group a 0 1-\(number) IDLE 100000 RETRYCOUNT 1 JUSTID"
@@ -125,7 +125,7 @@ struct `The scripts of groups` {
   }
 
   @Test(.guarantee(.attemptsCountForHandledEvents))
-  func `D14: the next event of a node that dies has had its attempt, the others have not`()
+  func `the next event of a node that dies has had its attempt, the others have not`()
     async throws
   {
     let connection = try await connect(reading: 3)

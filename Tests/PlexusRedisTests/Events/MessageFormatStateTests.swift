@@ -13,7 +13,7 @@ import Testing
       "\u{301}", "\u{E9}%", "%%\n\n", "%2", "0A",
     ]
   )
-  func `keeps any id, origin and type`(text: String) throws {
+  func `the format of events keeps any id, origin and type`(text: String) throws {
     let message = LinkMessage(id: text, type: text, version: -7, origin: text, body: [0, 10, 13])
     let header = Array(MessageFormat.header(of: message).utf8)
     let read = try #require(MessageFormat.message(header: header[...], body: message.body))

@@ -47,7 +47,9 @@ struct `The script that publishes events` {
   }
 
   @Test(.guarantee(.waitingEventsArePublishedTogether))
-  func `D16: appends a batch once, however often it is sent`() async throws {
+  func `the script that publishes events appends a batch once, however often it is sent`()
+    async throws
+  {
     let server = try RedisServer()
     let connection = try await RedisConnection.connected(to: server)
     let first = try await run(batch(1, ["a", "b", "c"]), on: connection).map { try $0.get() }
@@ -62,7 +64,9 @@ struct `The script that publishes events` {
   }
 
   @Test(.guarantee(.waitingEventsArePublishedTogether))
-  func `D16: refuses a batch that the engine no longer knows`() async throws {
+  func `the script that publishes events refuses a batch that the engine no longer knows`()
+    async throws
+  {
     let server = try RedisServer()
     let connection = try await RedisConnection.connected(to: server)
     _ = try await run(batch(1 + TopicNames.remembered, ["new"]), on: connection)
@@ -74,7 +78,7 @@ struct `The script that publishes events` {
   }
 
   @Test(.guarantee(.waitingEventsArePublishedTogether))
-  func `D16: a message that was refused is refused again, and the others are not repeated`()
+  func `a message that was refused is refused again, and the others are not repeated`()
     async throws
   {
     let server = try RedisServer()
@@ -107,7 +111,7 @@ struct `The script that publishes events` {
   }
 
   @Test(.guarantee(.waitingEventsArePublishedTogether))
-  func `D15: a server with older data gets a new epoch for the whole batch`() async throws {
+  func `a server with older data gets a new epoch for the whole batch`() async throws {
     let server = try RedisServer()
     let connection = try await RedisConnection.connected(to: server)
     let old = try await run(batch(1, ["a", "b"]), on: connection).map { try $0.get() }
@@ -125,7 +129,9 @@ struct `The script that publishes events` {
   }
 
   @Test(.guarantee(.waitingEventsArePublishedTogether))
-  func `announces each message of a batch to its listeners`() async throws {
+  func `the script that publishes events announces each message of a batch to its listeners`()
+    async throws
+  {
     let server = try RedisServer()
     let pushes = Log<[RESPValue]>()
     let listener = try await RedisConnection.connected(to: server) { pushes.append($0) }

@@ -14,12 +14,13 @@ import Testing
   }
 
   @Test(.guarantee(.outgoingBytesAreBounded))
-  func `have increasing numbers, also of topics that were forgotten`() {
+  func `published messages have increasing numbers, also of topics that were forgotten`() {
     var state = PublishedState()
     #expect((1...3).map { _ in state.next() } == [1, 2, 3])
   }
 
-  @Test(.guarantee(.outgoingBytesAreBounded)) func `are known by the latest one of each topic`() {
+  @Test(.guarantee(.outgoingBytesAreBounded))
+  func `the messages that a node has published are known by the latest one of each topic`() {
     var state = PublishedState()
     state.confirm(message(2, at: 0), of: "topic")
     // Confirmed later, although it was sent before.
@@ -28,7 +29,8 @@ import Testing
     #expect(state.latest(of: "other") == nil)
   }
 
-  @Test(.guarantee(.outgoingBytesAreBounded)) func `use bounded memory if topics come and go`() {
+  @Test(.guarantee(.outgoingBytesAreBounded))
+  func `the messages that a node has published use bounded memory if topics come and go`() {
     var state = PublishedState()
     let second: Nanoseconds = 1_000_000_000
     // Ten topics a second, of which the engine remembers those of ten minutes.

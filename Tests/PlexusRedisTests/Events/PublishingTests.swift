@@ -98,7 +98,7 @@ struct `Events that are published at once` {
   }
 
   @Test(.guarantee(.waitingEventsArePublishedTogether))
-  func `D14: events that wait go together, each batch in order`() async throws {
+  func `events that wait go together, each batch in order`() async throws {
     let server = try RedisServer()
     let node = try EventNode(server)
     await node.connect(.publishOnly)
@@ -140,7 +140,7 @@ struct `Events that are published at once` {
   }
 
   @Test(.guarantee(.waitingEventsArePublishedTogether))
-  func `D14: an event that the topic has no room for fails alone`() async throws {
+  func `an event that the topic has no room for fails alone`() async throws {
     let server = try RedisServer()
     let node = try EventNode(server) { $0.eventLimit = 1_000 }
     await node.connect(.publishOnly)
@@ -165,7 +165,7 @@ struct `Events that are published at once` {
   }
 
   @Test(.guarantee(.outgoingBytesAreBounded))
-  func `D18: the bytes of events that wait are bounded`() async throws {
+  func `the bytes of events that wait are bounded`() async throws {
     let server = try RedisServer()
     let node = try await node(on: server) { $0.outboxBytes = 10_000 }
     let tasks = await publish(["1", "2", String(repeating: "x", count: 2_000)], by: node)
@@ -179,7 +179,7 @@ struct `Events that are published at once` {
   }
 
   @Test(.guarantee(.waitingEventsArePublishedTogether))
-  func `D14: events that wait fail if the server does not answer`() async throws {
+  func `events that wait fail if the server does not answer`() async throws {
     let server = try RedisServer()
     let node = try await node(on: server) { $0.eventTimeout = .milliseconds(200) }
     let tasks = await publish((0..<5).map { "\($0)" }, by: node)
@@ -197,7 +197,7 @@ struct `Events that are published at once` {
   }
 
   @Test(.guarantee(.waitingEventsArePublishedTogether))
-  func `D14: the time of an event that waits begins with its publish`() async throws {
+  func `the time of an event that waits begins with its publish`() async throws {
     let (server, other) = (try RedisServer(), try RedisServer())
     let node = try await node(on: server) { $0.eventTimeout = .seconds(2) }
     let slower = try await self.node(on: other) { $0.eventTimeout = .seconds(3) }
@@ -219,7 +219,7 @@ struct `Events that are published at once` {
   }
 
   @Test(.guarantee(.waitingEventsArePublishedTogether))
-  func `D14: a closed engine ends the events that wait`() async throws {
+  func `a closed engine ends the events that wait`() async throws {
     let server = try RedisServer()
     let node = try await node(on: server)
     let tasks = await publish((0..<5).map { "\($0)" }, by: node)

@@ -12,7 +12,9 @@ import Testing
 )
 struct `Events over a Redis server` {
   @Test(.guarantee(.linksAreCheckedByOneSuite), arguments: EventLinkConformance.Rule.allCases)
-  func `passes the conformance suite of links`(rule: EventLinkConformance.Rule) async throws {
+  func `events over a Redis server pass the conformance suite of links`(
+    rule: EventLinkConformance.Rule
+  ) async throws {
     let server = try RedisServer()
     let suite = EventLinkConformance { count in
       var options = RedisOptions()
@@ -41,7 +43,7 @@ struct `Events over a Redis server` {
   }
 
   @Test(.guarantee(.eventsDoNotReturn))
-  func `D16: no event is lost or appended twice while connections are killed`() async throws {
+  func `no event is lost or appended twice while connections are killed`() async throws {
     let server = try RedisServer()
     let (sender, receiver) = (try EventNode(server), try EventNode(server))
     await sender.connect(.publishOnly)
@@ -76,7 +78,7 @@ struct `Events over a Redis server` {
   }
 
   @Test(.guarantee(.everyNodeFollowsBrokenConnections))
-  func `D15: what was published while a connection was broken is posted afterwards`()
+  func `what was published while a connection was broken is posted afterwards`()
     async throws
   {
     let server = try RedisServer()
@@ -92,7 +94,7 @@ struct `Events over a Redis server` {
   }
 
   @Test(.guarantee(.everyNodeFollowsBrokenConnections))
-  func `D15: a stream that was trimmed, or lost, is reported as a gap`() async throws {
+  func `a stream that was trimmed, or lost, is reported as a gap`() async throws {
     let server = try RedisServer()
     let (sender, receiver) = (try EventNode(server), try EventNode(server))
     await sender.connect(.publishOnly)
@@ -160,7 +162,7 @@ struct `Events over a Redis server` {
   }
 
   @Test(.guarantee(.groupsHandleEachEvent))
-  func `D14: a group handles everything once while nodes come and go`() async throws {
+  func `a group handles everything once while nodes come and go`() async throws {
     let server = try RedisServer()
     let sender = try EventNode(server)
     await sender.connect(.publishOnly)
@@ -282,7 +284,7 @@ struct `Events over a Redis server` {
   }
 
   @Test(.guarantee(.outgoingBytesAreBounded))
-  func `D18: an event that the outbox has no room for is refused`() async throws {
+  func `an event that the outbox has no room for is refused`() async throws {
     let server = try RedisServer()
     let sender = try EventNode(server) { $0.outboxBytes = 10_000 }
     await sender.connect(.publishOnly)

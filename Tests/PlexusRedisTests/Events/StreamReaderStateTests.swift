@@ -40,7 +40,7 @@ import Testing
     return trial
   }
 
-  @Test func `begins at the end of the stream without a position`() throws {
+  @Test func `the reading of a stream begins at the end of the stream without a position`() throws {
     var trial = Trial(StreamReaderState(of: "s", after: nil))
     try trial.answer(.done)
     #expect(try trial.answer(.survey(latest: .at(7), id: "x")) == .survey(at: nil))
@@ -48,7 +48,9 @@ import Testing
     #expect(try trial.step() == .send(.resume(after: .at(7))))
   }
 
-  @Test func `compares its place once a connection, and reads more and more messages`() throws {
+  @Test func `a reader compares its place once a connection, and reads more and more messages`()
+    throws
+  {
     var trial = try comparedTrial()
     let reply = try entries(.entry("1-2", "b"), .entry("1-3", "c"))
     #expect(try trial.answer(reply) == .range(from: .at(2), count: 2))
@@ -59,7 +61,7 @@ import Testing
     #expect(try trial.step() == .send(.resume(after: .at(3))))
   }
 
-  @Test func `waits after a reading without a new message, and then reads again`() throws {
+  @Test func `a reader waits after a reading without a new message, and then reads again`() throws {
     var trial = try comparedTrial()
     try trial.answer(try entries(.entry("1-2", "b")))
     #expect(try trial.step() == .wait(atMost: nil))

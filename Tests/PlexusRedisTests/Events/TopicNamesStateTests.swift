@@ -10,7 +10,10 @@ import Testing
       ("\u{E9}", "e\u{301}"), ("a\u{1E09}b", "ac\u{327}\u{301}b"), ("\u{AC00}", "\u{1100}\u{1161}"),
     ]
   )
-  func `are the same for texts that are equal`(composed: String, decomposed: String) {
+  func `the names of topics in the engine are the same for texts that are equal`(
+    composed: String,
+    decomposed: String
+  ) {
     let (left, right) = (TopicNames(composed), TopicNames(decomposed))
     #expect(left.stream.utf8.elementsEqual(right.stream.utf8))
     #expect(left.channel.utf8.elementsEqual(right.channel.utf8))
@@ -28,7 +31,9 @@ import Testing
       "\u{301}", "\u{301}a", "\u{200D}", "%\u{301}", "{\u{338}", "}\u{301}", "\u{FE0F}",
     ]
   )
-  func `keep their separators, whatever the topic is`(topic: String) {
+  func `the names of topics in the engine keep their separators, whatever the topic is`(
+    topic: String
+  ) {
     let names = TopicNames(topic)
     let bytes = Array(names.stream.utf8)
     #expect(bytes.first == UInt8(ascii: "{"))
@@ -40,7 +45,7 @@ import Testing
   }
 
   @Test(.guarantee(.deadLettersAreMadeInOneStep))
-  func `of dead letters have the hash tag of their topic`() {
+  func `the names of dead letters have the hash tag of their topic`() {
     #expect(TopicNames("orders.dead.billing").stream == "{orders}.dead.billing:stream")
     #expect(TopicNames("a.dead.b.dead.c").stream == "{a}.dead.b.dead.c:stream")
     #expect(TopicNames(".dead.b").stream == "{.dead.b}:stream")

@@ -55,13 +55,13 @@ import Testing
     return values
   }
 
-  @Test func `understands every type`() throws {
+  @Test func `a parser of RESP3 understands every type`() throws {
     for (text, value) in Self.samples {
       #expect(try parse([Array(text.utf8)[...]]) == [value], "\(text)")
     }
   }
 
-  @Test func `understands a stream that is cut anywhere`() throws {
+  @Test func `a parser of RESP3 understands a stream that is cut anywhere`() throws {
     let (bytes, values) = (Self.stream, Self.samples.map(\.value))
     for cut in 0...bytes.count {
       #expect(try parse([bytes[..<cut], bytes[cut...]]) == values)
@@ -69,7 +69,7 @@ import Testing
     #expect(try parse(bytes.indices.map { bytes[$0...$0] }) == values)
   }
 
-  @Test func `returns a value as soon as its last byte has arrived`() throws {
+  @Test func `a parser of RESP3 returns a value as soon as its last byte has arrived`() throws {
     for (text, value) in Self.samples {
       let bytes = Array(text.utf8)
       var parser = RESPParser()
@@ -84,7 +84,7 @@ import Testing
     }
   }
 
-  @Test func `understands or refuses a stream with any byte changed`() {
+  @Test func `a parser of RESP3 understands or refuses a stream with any byte changed`() {
     let bytes = Self.stream
     var (understood, refused) = (0, 0)
     for index in bytes.indices {
@@ -117,11 +117,13 @@ import Testing
     (String(repeating: "*1\r\n", count: 100), .nestedTooDeeply),
     ("+" + String(repeating: "x", count: 70_000), .lineTooLong),
   ])
-  func `refuses what is not RESP3 or too large`(text: String, error: RESPError) {
+  func `a parser of RESP3 refuses what is not RESP3 or too large`(text: String, error: RESPError) {
     #expect(throws: error) { try parse([Array(text.utf8)[...]]) }
   }
 
-  @Test func `limits the memory of a value by what has arrived, not by what is announced`() throws {
+  @Test func `a parser limits the memory of a value by what has arrived, not by what is announced`()
+    throws
+  {
     // Announced are 9,999 elements: nothing is reserved for them, and the limit ends them early.
     #expect(throws: RESPError.tooLarge) {
       var parser = RESPParser(maximumSize: 10_000)

@@ -39,7 +39,7 @@ import Testing
   }
 
   @Test(.guarantee(.clockStepsKeepClearsComplete))
-  mutating func `end if they are not renewed for their length`() {
+  mutating func `leases of other nodes end if they are not renewed for their length`() {
     #expect(note(at: 0) == .seconds(10))
     #expect(note(for: .seconds(4), at: 6) == .seconds(4))
     #expect(!isOver(at: 9))
@@ -55,7 +55,10 @@ import Testing
     .guarantee(.clockStepsKeepClearsComplete),
     arguments: [(1, 7), (2, 0)] as [(UInt64, Int64)]
   )
-  mutating func `begin again with each renewal and each holder`(token: UInt64, renewal: Int64) {
+  mutating func `leases of other nodes begin again with each renewal and each holder`(
+    token: UInt64,
+    renewal: Int64
+  ) {
     _ = note(at: 0)
     #expect(note((token, renewal), at: 9) == .seconds(10))
     #expect(!isOver(at: 18))
@@ -63,7 +66,7 @@ import Testing
   }
 
   @Test(.guarantee(.clockStepsKeepClearsComplete))
-  mutating func `last from their renewal if the clocks have kept pace since then`() {
+  mutating func `leases of others last from their renewal if the clocks have kept pace since`() {
     _ = state.note(moment(0), tolerating: .seconds(1))
     // Renewed at 2, and found at 8.
     #expect(note((1, 7), for: .seconds(4), at: 8, ahead: .milliseconds(-900)) == .seconds(4))
@@ -73,14 +76,16 @@ import Testing
   }
 
   @Test(.guarantee(.clockStepsKeepClearsComplete))
-  mutating func `last from a look if this node did not know the clock at their renewal`() {
+  mutating func `another node's lease lasts from a look if the clock at its renewal is not known`()
+  {
     #expect(note(for: .seconds(4), at: 0) == .seconds(10))
     #expect(note((2, 0), for: .seconds(-80), at: 20) == .seconds(10))
     #expect(note((3, 0), for: .seconds(3_600), at: 21) == .seconds(10))
   }
 
   @Test(.guarantee(.clockStepsKeepClearsComplete), arguments: [-3_600, -9, -2, 2, 9, 3_600])
-  mutating func `do not end because the clock of the server is set`(step: Int) {
+  mutating func `leases of other nodes do not end because the clock of the server is set`(step: Int)
+  {
     let ahead = Duration.seconds(step)
     _ = note(at: 0)
     #expect(note(for: .seconds(9) - ahead, at: 1, ahead: ahead) == .seconds(9))
@@ -93,14 +98,14 @@ import Testing
   }
 
   @Test(.guarantee(.clockStepsKeepClearsComplete))
-  mutating func `do not end because longer leases tolerate a step`() {
+  mutating func `leases of other nodes do not end because longer leases tolerate a step`() {
     _ = state.note(moment(0), tolerating: .seconds(60))
     _ = state.note(moment(1, ahead: .seconds(5)), tolerating: .seconds(60))
     #expect(note(for: .seconds(5), at: 2, ahead: .seconds(5)) == .seconds(10))
   }
 
   @Test(.guarantee(.clockStepsKeepClearsComplete))
-  mutating func `are forgotten if they are many and old`() {
+  mutating func `leases of other nodes are forgotten if they are many and old`() {
     for number in 0..<20_000 {
       _ = state.note(
         (1, 0),
@@ -140,7 +145,10 @@ struct `Leases on a server whose clock is set` {
     arguments: [1, 61, 3_600, 7_300, -61, -7_300],
     [false, true]
   )
-  func `are not taken over, and are renewed`(step: Int, isRenewed: Bool) async throws {
+  func `leases on a server whose clock is set are not taken over, and are renewed`(
+    step: Int,
+    isRenewed: Bool
+  ) async throws {
     let (a, b) = (try await Node("a", on: server), try await Node("b", on: server))
     let lease = try await a.lease("k")
     if isRenewed { #expect(try await a.tier.renew([lease]) == []) }
@@ -156,7 +164,7 @@ struct `Leases on a server whose clock is set` {
   }
 
   @Test(.guarantee(.clockStepsKeepClearsComplete), arguments: [3_600, 7_300])
-  func `are not taken over if they were renewed since a look`(
+  func `leases are not taken over after the clock is set if they were renewed since a look`(
     step: Int
   ) async throws {
     let length = Duration.milliseconds(20)
@@ -171,7 +179,9 @@ struct `Leases on a server whose clock is set` {
   }
 
   @Test(.guarantee(.clockStepsKeepClearsComplete), arguments: [0, 600, -600])
-  func `have another number with each renewal`(step: Int) async throws {
+  func `leases on a server whose clock is set have another number with each renewal`(
+    step: Int
+  ) async throws {
     let node = try await Node("a", on: server)
     let lease = try await node.lease("k")
     var numbers: [Int] = []

@@ -41,7 +41,7 @@ struct `Schemas of a space` {
     [try await old.entry(key)?.payload, try await new.entry(key)?.payload]
   }
 
-  @Test func `have entries, leases and failures of their own`() async throws {
+  @Test func `schemas of a space have entries, leases and failures of their own`() async throws {
     try await fill()
     #expect(try await payloads() == [[1], [2]])
     for (node, payload) in [(old, 1), (new, 2)] as [(Node, UInt8)] {
@@ -60,7 +60,8 @@ struct `Schemas of a space` {
   }
 
   @Test(.guarantee(.clearsReachAllSchemas))
-  func `lose their entries and leases by a removal in one of them`() async throws {
+  func `schemas of a space lose their entries and leases by a removal in one of them`() async throws
+  {
     for (remover, other) in [(old, new), (new, old)] {
       try await fill()
       let lease = try await other.lease("open")
@@ -74,7 +75,9 @@ struct `Schemas of a space` {
   }
 
   @Test(.guarantee(.clearsReachAllSchemas))
-  func `keep their entries as fallbacks after an outdating in one of them`() async throws {
+  func `schemas of a space keep their entries as fallbacks after an outdating in one of them`()
+    async throws
+  {
     try await fill()
     let lease = try await new.lease("open")
     try await old.tier.outdate(["k", "open", "none"])
@@ -90,7 +93,7 @@ struct `Schemas of a space` {
   }
 
   @Test(.guarantee(.clearsReachAllSchemas))
-  func `are outdated by a value that is stored in another one, and not by a fill`()
+  func `schemas are outdated by a value that is stored in another one, and not by a fill`()
     async throws
   {
     try await fill()
@@ -103,7 +106,7 @@ struct `Schemas of a space` {
     #expect(try await payloads() == [[3], [5]])
   }
 
-  @Test func `lose what has a tag that one of them removes, and everything by one removal`()
+  @Test func `schemas lose what has a tag that one of them removes, and everything by one removal`()
     async throws
   {
     try await old.tier.store([("k", [1], ["t"])])
@@ -117,7 +120,7 @@ struct `Schemas of a space` {
   }
 
   @Test(.guarantee(.clearsReachAllSchemas))
-  func `that a process has not heard of are found by its removals`() async throws {
+  func `schemas that a process has not heard of are found by its removals`() async throws {
     try await fill()
     for number in 3..<12 {
       let node = try await Node("c", on: server, schema: "\(number):")
@@ -133,7 +136,9 @@ struct `Schemas of a space` {
   }
 
   @Test(.guarantee(.clearsReachAllSchemas), arguments: ["", "x", "-1"])
-  func `lose everything if the server has lost their list`(list: String) async throws {
+  func `schemas of a space lose everything if the server has lost their list`(
+    list: String
+  ) async throws {
     try await fill()
     let lease = try await new.lease("open")
     let schemas = RedisCommand.Argument.text(old.tier.names.schemas)
@@ -146,7 +151,7 @@ struct `Schemas of a space` {
     #expect(try await payloads() == [nil, nil])
   }
 
-  @Test func `that are no longer used are dropped from the list`() async throws {
+  @Test func `schemas that are no longer used are dropped from the list`() async throws {
     try await fill()
     let schemas = RedisCommand.Argument.text(old.tier.names.schemas)
     _ = try await send("SET", schemas, "60000 ancient=1 2=99999999999999")
@@ -158,7 +163,7 @@ struct `Schemas of a space` {
   }
 
   @Test(.guarantee(.foreignLayoutsAreUntouched))
-  func `of another layout are neither read nor changed`() async throws {
+  func `schemas of another layout are neither read nor changed`() async throws {
     let commands = [
       "SET {s}:epoch 99-a", "SET {s}:tokens 1000", "SET {s}:fence 7", "SET {s}:t:t 99-a_5",
       "HSET {s}:e:k e 99-a v 5 t 1 s 1 d old", "SET {s}:l:k 99-a_x:9", "HSET {s}:f:k v 9 d failure",

@@ -99,7 +99,9 @@ struct `The user of an engine` {
   }
 
   @Test(.guarantee(.cacheUsersNeedDocumentedRights))
-  func `needs exactly the commands and keys of the article for caches`() async throws {
+  func `the user of an engine needs exactly the commands and keys of the article for caches`()
+    async throws
+  {
     let server = try RedisServer()
     await RedisShell.waitUntilReady(server)
     let rules = try AccessRules.rules(of: "cache")
@@ -118,7 +120,9 @@ struct `The user of an engine` {
   }
 
   @Test(.guarantee(.cacheUsersNeedDocumentedRights))
-  func `needs the command for scripts that a server does not have`() async throws {
+  func `the user of an engine needs the command for scripts that a server does not have`()
+    async throws
+  {
     let server = try RedisServer()
     await RedisShell.waitUntilReady(server)
     let rules = try AccessRules.rules(of: "cache")
@@ -135,7 +139,9 @@ struct `The user of an engine` {
   }
 
   @Test(.guarantee(.cacheUsersNeedDocumentedRights))
-  func `can use another space or database only with the rules for it`() async throws {
+  func `the user of an engine can use another space or database only with the rules for it`()
+    async throws
+  {
     let server = try RedisServer()
     await RedisShell.waitUntilReady(server)
     try prepare(server, try AccessRules.rules(of: "cache"))

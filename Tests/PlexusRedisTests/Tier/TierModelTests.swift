@@ -394,7 +394,7 @@ struct `A space of the shared tier` {
     arguments: ["t", "v", "o"],
     ["-9223372036854775808", "9223372036854775808", "1.5", "", "x"]
   )
-  func `D12: an entry with damaged numbers is none`(field: String, text: String) async throws {
+  func `an entry with damaged numbers is none`(field: String, text: String) async throws {
     let server = try RedisServer()
     let a = try await Node("a", on: server)
     try await a.tier.store([("k", [1], []), ("other", [2], [])])
@@ -870,7 +870,7 @@ struct `A space of the shared tier` {
   }
 
   @Test(arguments: ["", "a:b", "{s}:2:epoch", "ä\0\r\n", String(repeating: "k", count: 70_000)])
-  func `takes any key`(key: String) async throws {
+  func `a space of the shared tier takes any key`(key: String) async throws {
     let server = try RedisServer()
     let node = try await Node("a", on: server)
     let lease = try await node.lease(key)

@@ -14,7 +14,7 @@ import Testing
       "\u{1F3FD}", "\u{E9}", "e\u{301}",
     ]
   )
-  func `are recognized, whatever the key is`(key: String) {
+  func `the names of keys in the engine are recognized, whatever the key is`(key: String) {
     #expect(names.subject(of: names.entry(key)) == .entry(key))
     #expect(names.subject(of: names.lease(key)) == .lease(key))
     #expect(names.subject(of: names.tag(key)) == .tag(key))
@@ -23,7 +23,7 @@ import Testing
   }
 
   @Test(.guarantee(.equalNamesAreEqualOnTheServer))
-  func `are those of texts that are equal, however their characters are encoded`() {
+  func `the names of keys in spaces and schemas with equal names are the same`() {
     let (composed, other) = ("caf\u{E9}", "cafe\u{301}")
     let names = TierNames(space: composed, schema: composed)
     let others = TierNames(space: other, schema: other)
@@ -41,12 +41,12 @@ import Testing
       "{space}:epoch", "{space}:e:k",
     ]
   )
-  func `are not found in other keys`(name: String) {
+  func `the names of keys in the engine are not found in other keys`(name: String) {
     #expect(names.subject(of: name) == nil)
   }
 
   @Test(.guarantee(.schemasShareNoEntry))
-  func `are different for different schemas and keys, whatever separators they have`() {
+  func `the names of different schemas and keys differ, whatever separators they have`() {
     let parts = ["", ":", "1", "1:", ":1", "1:1", "/", "{", "}", "%", "%3A", "%253A", " 1=2 ", "é"]
     var seen: [String: (schema: String, key: String)] = [:]
     for schema in parts {
@@ -63,7 +63,8 @@ import Testing
     }
   }
 
-  @Test(.guarantee(.everyTextIsAKey)) func `belong to a space whose name ends with any scalar`() {
+  @Test(.guarantee(.everyTextIsAKey))
+  func `the names of keys in the engine belong to a space whose name ends with any scalar`() {
     for space in ["a\u{301}", "\u{301}", "\u{200D}"] {
       let names = TierNames(space: space, schema: "1")
       #expect(TierNames.space(of: names.epoch).map(String.init) == space)
@@ -80,7 +81,10 @@ import Testing
       ("k\u{A92C}\u{1AD3}", "k\u{1AD3}\u{A92C}"), ("k\u{5B9}\u{1ACC}", "k\u{1ACC}\u{5B9}"),
     ]
   )
-  func `are the same for equal texts, however they are encoded`(text: String, other: String) {
+  func `the names of keys are the same for equal texts, however they are encoded`(
+    text: String,
+    other: String
+  ) {
     #expect(text == other)
     #expect(Array(names.tag(text).utf8) == Array(names.tag(other).utf8))
     #expect(Array(names.entry(text).utf8) == Array(names.entry(other).utf8))

@@ -13,7 +13,7 @@ struct `Buses that are connected` {
   )
 
   @Test(.guarantee(.eventsDoNotReturn), arguments: [LinkMode.ephemeral, .everyNode()])
-  func `post what another node publishes, in order, and the publisher posts it once`(
+  func `connected buses post what another node publishes, in order, and its publisher once`(
     mode: LinkMode
   ) async throws {
     let engine = EventMemory()
@@ -34,7 +34,7 @@ struct `Buses that are connected` {
   }
 
   @Test(.guarantee(.eventsDoNotReturn))
-  func `D16: a message that is delivered twice is posted once`() async throws {
+  func `a message that is delivered twice is posted once`() async throws {
     let engine = EventMemory()
     let (sender, receiver) = (BusNode(engine), BusNode(engine))
     receiver.observe()
@@ -49,7 +49,7 @@ struct `Buses that are connected` {
   }
 
   @Test(.guarantee(.everyNodeFollowsBrokenConnections))
-  func `D15: messages that were published during an interruption are posted after it`()
+  func `messages that were published during an interruption are posted after it`()
     async throws
   {
     let engine = EventMemory()
@@ -68,7 +68,7 @@ struct `Buses that are connected` {
   }
 
   @Test(.guarantee(.everyNodeFollowsBrokenConnections))
-  func `D15: messages that were trimmed are reported as a gap`() async throws {
+  func `messages that were trimmed are reported as a gap`() async throws {
     let engine = EventMemory()
     let (sender, receiver) = (BusNode(engine), BusNode(engine))
     receiver.observe()
@@ -119,7 +119,7 @@ struct `Buses that are connected` {
   }
 
   @Test(.guarantee(.groupsHandleEachEvent))
-  func `D14: one node of a group handles each event, the publisher among them`()
+  func `one node of a group handles each event, the publisher among them`()
     async throws
   {
     let engine = EventMemory()
@@ -141,7 +141,7 @@ struct `Buses that are connected` {
   }
 
   @Test(.guarantee(.groupsHandleEachEvent))
-  func `D14: an event whose handler fails is delivered again, and then a dead letter`()
+  func `an event whose handler fails is delivered again, and then a dead letter`()
     async throws
   {
     let clock = ManualClock()
@@ -172,7 +172,7 @@ struct `Buses that are connected` {
   }
 
   @Test(.guarantee(.groupsHandleEachEvent))
-  func `D14: a node without handlers passes the event on, and reports it`() async throws {
+  func `a node without handlers passes the event on, and reports it`() async throws {
     let clock = ManualClock()
     let engine = EventMemory(clock: clock)
     let (idle, node) = (BusNode(engine, clock: clock), BusNode(engine, clock: clock))
@@ -190,7 +190,7 @@ struct `Buses that are connected` {
   }
 
   @Test(.guarantee(.groupsHandleEachEvent))
-  func `D14: an event in a handler of a node that is cut off is handled by another one`()
+  func `an event in a handler of a node that is cut off is handled by another one`()
     async throws
   {
     let clock = ManualClock()
@@ -215,7 +215,7 @@ struct `Buses that are connected` {
   }
 
   @Test(.guarantee(.groupsHandleEachEvent))
-  func `D14: an event that was handled here is not handled again if its acknowledgement is lost`()
+  func `an event that was handled here is not handled again if its acknowledgement is lost`()
     async throws
   {
     let clock = ManualClock()
@@ -403,7 +403,8 @@ struct `Buses that are connected` {
 
 @Suite(.fewAtOnce)
 struct `Messengers that are connected` {
-  @Test(.guarantee(.eventsDoNotReturn)) func `send what is sent elsewhere, once`() async throws {
+  @Test(.guarantee(.eventsDoNotReturn))
+  func `messengers that are connected send what is sent elsewhere, once`() async throws {
     let engine = EventMemory()
     let bus = EventBus()
     let reports = bus.subscribe(to: LinkReport.self)
@@ -429,7 +430,9 @@ struct `Messengers that are connected` {
     withExtendedLifetime(tokens) {}
   }
 
-  @Test func `report messages that the engine does not confirm`() async throws {
+  @Test func `messengers that are connected report messages that the engine does not confirm`()
+    async throws
+  {
     let engine = EventMemory()
     let (bus, link, messenger) = (EventBus(), engine.node(), Messenger<String>())
     let reports = bus.subscribe(to: LinkReport.self)
@@ -476,7 +479,9 @@ struct `Messengers that are connected` {
   }
 
   @Test(.guarantee(.slowLinksKeepABoundedNumber))
-  func `keep 1,024 messages for a slow link, and report how many they drop`() async throws {
+  func `connected messengers keep 1,024 messages for a slow link, and report how many they drop`()
+    async throws
+  {
     let (bus, link, messenger) = (EventBus(), SlowLink(), Messenger<String>())
     let reports = Log<String>()
     let observation = bus.observe(LinkReport.self) { reports.append("\($0.content)") }
@@ -495,7 +500,8 @@ struct `Messengers that are connected` {
     withExtendedLifetime((token, observation)) {}
   }
 
-  @Test(.guarantee(.connectionsKeepNoBusAlive)) func `are not kept alive, and end the connection`()
+  @Test(.guarantee(.connectionsKeepNoBusAlive))
+  func `connected messengers are not kept alive, and end the connection`()
     async throws
   {
     let engine = EventMemory()

@@ -6,7 +6,9 @@ import Testing
 @Suite(.fewAtOnce)
 struct `The conformance suite of event links` {
   @Test(.guarantee(.linksAreCheckedByOneSuite), arguments: EventLinkConformance.Rule.allCases)
-  func `accepts the link in memory`(rule: EventLinkConformance.Rule) async throws {
+  func `the conformance suite of event links accepts the link in memory`(
+    rule: EventLinkConformance.Rule
+  ) async throws {
     let suite = EventLinkConformance { count in
       let engine = EventMemory()
       return (0..<count).map { _ in engine.node() }
@@ -14,7 +16,8 @@ struct `The conformance suite of event links` {
     try await suite.check(rule)
   }
 
-  @Test(.guarantee(.linksAreCheckedByOneSuite)) func `names the rule that a link breaks`()
+  @Test(.guarantee(.linksAreCheckedByOneSuite))
+  func `the conformance suite of event links names the rule that a link breaks`()
     async throws
   {
     let suite = EventLinkConformance { count in

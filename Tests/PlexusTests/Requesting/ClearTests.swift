@@ -160,7 +160,9 @@ import Testing
   }
 
   @Test(arguments: CacheKind.allCases)
-  func `of memory removes the value, and keeps a fetch in flight`(kind: CacheKind) async throws {
+  func `clearing memory removes the value, and keeps a fetch in flight`(
+    kind: CacheKind
+  ) async throws {
     let cache = counting(kind)
     gate.admit(1)
     _ = try await cache.request()
@@ -180,7 +182,7 @@ import Testing
   }
 
   @Test(arguments: CacheKind.allCases)
-  func `of memory during a fetch that finds nothing changed keeps the value it asked about`(
+  func `clearing memory while a fetch finds nothing changed keeps the value of that question`(
     kind: CacheKind
   ) async throws {
     let cache = kind.makeInformed { [gate] (context: FetchContext<String>) in
@@ -198,7 +200,7 @@ import Testing
     #expect(cache.cachedValue == "a")
   }
 
-  @Test func `R7: one key leaves the others alone`() async throws {
+  @Test func `clearing one key leaves the others alone`() async throws {
     let tally = Tally()
     let map = MultiplexerMap<String, Int> { _ in tally.increment() }
     _ = try await map.request("a")
@@ -209,7 +211,7 @@ import Testing
     #expect(try await map.request("a") == 3)
   }
 
-  @Test func `R7: all keys cuts every fetch off`() async throws {
+  @Test func `clearing all keys cuts every fetch off`() async throws {
     let map = MultiplexerMap<Int, Int> { [gate] key in
       try await gate.wait()
       return key
@@ -226,7 +228,7 @@ import Testing
 
 @Suite(.fewAtOnce) struct `Storing` {
   @Test(arguments: CacheKind.allCases)
-  func `R10: a value makes it as fresh as one that was just fetched`(
+  func `storing a value makes it as fresh as one that was just fetched`(
     kind: CacheKind
   ) async throws {
     let clock = ManualClock()
@@ -246,7 +248,7 @@ import Testing
     arguments: CacheKind.allCases,
     [CachePolicy.UnobservedFetch.finishAndStore, .cancel]
   )
-  func `R10: a value wins over fetches in flight and queued, whose callers get it`(
+  func `storing a value wins over fetches in flight and queued, whose callers get it`(
     kind: CacheKind,
     whenUnobserved: CachePolicy.UnobservedFetch
   ) async throws {
@@ -275,7 +277,7 @@ import Testing
   }
 
   @Test(arguments: CacheKind.allCases)
-  func `R10: a value drops the directives of the last fetched one`(
+  func `storing a value drops the directives of the last fetched one`(
     kind: CacheKind
   ) async throws {
     let contexts = RecordedChannel<FetchContext<String>>()

@@ -6,7 +6,8 @@ import Testing
 @Suite(.fewAtOnce) struct `A map of limited cost` {
   let clock = ManualClock()
 
-  @Test(.guarantee(.mapsStayWithinCapacity)) func `never keeps more than it may`() async throws {
+  @Test(.guarantee(.mapsStayWithinCapacity))
+  func `a map of limited cost never keeps more than its limit`() async throws {
     var random = SeededRandom(seed: 1)
     let map = MultiplexerMap<Int, Int>(capacity: .cost(100) { $0 }, clock: clock) { _ in 0 }
     for _ in 0..<300 {
@@ -18,7 +19,7 @@ import Testing
   }
 
   @Test(.guarantee(.oversizedValuesEvictNothing))
-  func `does not keep a value that costs more than everything, for which nothing has to go`()
+  func `a map of limited cost keeps no value that costs more than the limit, and evicts nothing`()
     async throws
   {
     let map = MultiplexerMap<Int, Int>(capacity: .cost(10) { $0 }, clock: clock) { $0 }
@@ -39,7 +40,10 @@ import Testing
     #expect(map.statistics.evictions == 2)
   }
 
-  @Test func `does not go back to an older value when the new one costs too much`() async throws {
+  @Test
+  func `a map of limited cost does not go back to an older value when the new one costs too much`()
+    async throws
+  {
     let origin = ScriptedFetcher<Int>([.success(5), .success(50), .success(6)])
     let map = MultiplexerMap<Int, Int>(capacity: .cost(10) { $0 }, clock: clock) { _ in
       try await origin.fetch()
@@ -52,7 +56,7 @@ import Testing
     #expect(map.cachedValue(1) == nil)
   }
 
-  @Test func `counts a negative cost as nothing`() {
+  @Test func `a map of limited cost counts a negative cost as nothing`() {
     let map = MultiplexerMap<Int, Int>(capacity: .cost(10) { $0 }, clock: clock) { $0 }
     map.store(10, for: 0)
     map.store(-5, for: 1)
@@ -63,7 +67,7 @@ import Testing
     #expect([0, 3].compactMap { map.cachedValue($0) }.reduce(0, +) <= 10)
   }
 
-  @Test func `makes room when a renewed value costs more`() async throws {
+  @Test func `a map of limited cost makes room when a renewed value costs more`() async throws {
     let origin = ScriptedFetcher<Int>([.success(2), .success(9)])
     let map = MultiplexerMap<Int, Int>(capacity: .cost(10) { $0 }, clock: clock) { _ in
       try await origin.fetch()
@@ -77,7 +81,9 @@ import Testing
   }
 
   @Test(.guarantee(.noLockWhileUserCodeRuns))
-  func `0.9: computes the cost under no lock, and once for each value`() async throws {
+  func `a map of limited cost computes the cost under no lock, and once for each value`()
+    async throws
+  {
     let calls = RecordedChannel<@Sendable () -> Void>()
     let tally = Tally()
     let map = MultiplexerMap<Int, Int>(
@@ -103,7 +109,7 @@ import Testing
   }
 
   @Test(.guarantee(.evictedValuesAreWrittenFirst))
-  func `writes evicted values to the cacher first, also values that it does not keep`()
+  func `a map of limited cost writes evicted values first, also those of too high a cost`()
     async throws
   {
     let cacher = SimpleCacher()
@@ -122,7 +128,7 @@ import Testing
   }
 
   @Test(.guarantee(.costsAreComputedOnce))
-  func `counts the present value when the last live subscription ends, and once`() {
+  func `a map of limited cost counts the value when its last live subscription ends, and once`() {
     let costs = Log<Int>()
     let map = MultiplexerMap<Int, Int>(
       capacity: .cost(1_000) { value in
@@ -146,7 +152,9 @@ import Testing
   }
 
   @Test(.guarantee(.costsAreComputedOnce))
-  func `computes no cost again when a change is taken back`() async throws {
+  func `a map of limited cost does not compute a cost again when a change is taken back`()
+    async throws
+  {
     let costs = Log<Int>()
     let map = MultiplexerMap<Int, Int>(
       capacity: .cost(10) { value in
@@ -164,7 +172,7 @@ import Testing
     #expect(map.statistics.evictions == 0)
   }
 
-  @Test func `bears costs that have no sum`() {
+  @Test func `a map of limited cost bears costs whose sum overflows`() {
     let map = MultiplexerMap<Int, Int>(capacity: .cost(.max) { $0 }, clock: clock) { $0 }
     map.store(.max, for: 1)
     map.store(.max, for: 2)

@@ -31,7 +31,9 @@ import Testing
   private let minute = CacheDirectives(timeToLive: .seconds(60))
 
   @Test(arguments: CacheKind.allCases)
-  func `is its time to live in place of the policy's`(kind: CacheKind) async throws {
+  func `the time to live that comes with a value replaces that of the policy`(
+    kind: CacheKind
+  ) async throws {
     let cache = try await cache(kind, minute, policy: policy { $0.expiryJitter = 1 })
     clock.advance(by: .seconds(59))
     #expect(try await cache.request() == 1)
@@ -40,7 +42,7 @@ import Testing
   }
 
   @Test(arguments: CacheKind.allCases, [(nil, 30), (10, 10), (100, 100), (0, 0)] as [(Int?, Int)])
-  func `R13: is how long it is returned while it is renewed, else the policy says`(
+  func `a directive says how long a value is returned while it is renewed, or else the policy`(
     kind: CacheKind,
     time: (own: Int?, seconds: Int)
   ) async throws {
@@ -60,7 +62,7 @@ import Testing
   }
 
   @Test(arguments: CacheKind.allCases)
-  func `is how long it is used after any failure, whatever the policy says`(
+  func `a directive says how long a value is used after any failure, whatever the policy says`(
     kind: CacheKind
   ) async throws {
     var directives = minute
@@ -86,7 +88,7 @@ import Testing
   }
 
   @Test(arguments: CacheKind.allCases)
-  func `permits and does not forbid: after that time the policy decides`(
+  func `a directive permits use after errors and forbids none: later the policy decides`(
     kind: CacheKind
   ) async throws {
     var directives = minute
@@ -102,7 +104,7 @@ import Testing
   }
 
   @Test(arguments: CacheKind.allCases, [true, false])
-  func `uses it after a failure of the origin, and not after its answer`(
+  func `a directive lets a value be used after a failure of the origin, not after its answer`(
     kind: CacheKind,
     isOriginFailure: Bool
   ) async throws {
@@ -119,7 +121,7 @@ import Testing
   }
 
   @Test(.guarantee(.clientErrorsEndCachedValues), arguments: CacheKind.allCases, [true, false])
-  func `does not let it come back once it is stale and its origin has answered that it is gone`(
+  func `directives do not bring back a stale value whose origin has answered that it is gone`(
     kind: CacheKind,
     isAllowed: Bool
   ) async throws {
@@ -151,7 +153,9 @@ import Testing
   }
 
   @Test(arguments: CacheKind.allCases)
-  func `uses it after a remembered failure only for so long`(kind: CacheKind) async throws {
+  func `a directive lets a value be used after a remembered failure only for its time`(
+    kind: CacheKind
+  ) async throws {
     var directives = minute
     directives.staleIfError = .seconds(100)
     let cache = try await cache(
@@ -170,7 +174,7 @@ import Testing
   }
 
   @Test(arguments: CacheKind.allCases)
-  func `can forbid to use it once it is stale, whatever else allows it`(
+  func `a directive can forbid to use a stale value, whatever else allows it`(
     kind: CacheKind
   ) async throws {
     var directives = minute
@@ -194,7 +198,9 @@ import Testing
   }
 
   @Test(arguments: CacheKind.allCases)
-  func `forbids nothing while it is fresh`(kind: CacheKind) async throws {
+  func `a directive that requires revalidation forbids nothing while the value is fresh`(
+    kind: CacheKind
+  ) async throws {
     var directives = minute
     directives.requiresRevalidation = true
     let cache = try await cache(kind, directives, then: [.failure(Offline())])
@@ -204,7 +210,7 @@ import Testing
   }
 
   @Test(arguments: CacheKind.allCases)
-  func `holds again when it has not changed, but for a new time to live`(
+  func `directives hold again for an unchanged value, but for a new time to live`(
     kind: CacheKind
   ) async throws {
     let fetches = Tally()
@@ -233,7 +239,7 @@ import Testing
   }
 
   @Test(arguments: CacheKind.allCases, [nil, "new"])
-  func `is replaced as a whole when it is revalidated, but for the validator if there is no other`(
+  func `a revalidation replaces all directives, and the validator if it brings a new one`(
     kind: CacheKind,
     validator: String?
   ) async throws {
@@ -265,7 +271,9 @@ import Testing
   }
 
   @Test(arguments: CacheKind.allCases)
-  func `is a failure where no value is revalidated`(kind: CacheKind) async throws {
+  func `an answer that nothing has changed is a failure without a value to revalidate`(
+    kind: CacheKind
+  ) async throws {
     let cache = kind.makeInformed(Int.self, clock: clock) { _ in
       .notModified(directives: CacheDirectives())
     }
@@ -276,7 +284,10 @@ import Testing
     arguments: CacheKind.allCases,
     [Duration.seconds(Int64.max), .seconds(Int64.min), .zero, .nanoseconds(-1)]
   )
-  func `may be of any length`(kind: CacheKind, length: Duration) async throws {
+  func `the times of directives may be of any length`(
+    kind: CacheKind,
+    length: Duration
+  ) async throws {
     let directives = CacheDirectives(
       timeToLive: length,
       staleWhileRevalidate: length,
@@ -293,7 +304,7 @@ import Testing
   }
 
   @Test(arguments: CacheKind.allCases)
-  func `goes with it: a value that is stored from outside has none`(kind: CacheKind) async throws {
+  func `a value that is stored from outside has no directives`(kind: CacheKind) async throws {
     var directives = minute
     directives.requiresRevalidation = true
     let cache = try await cache(kind, directives, then: [.failure(Offline())])
@@ -305,7 +316,7 @@ import Testing
   }
 
   @Test(arguments: [false, true])
-  func `holds for a value that was evicted while it was renewed`(
+  func `directives hold for a value that was evicted while it was renewed`(
     requiresRevalidation: Bool
   ) async throws {
     let gate = Gate()
@@ -338,7 +349,7 @@ import Testing
   }
 
   @Test(arguments: CacheKind.allCases)
-  func `R11: hides no fetch that requests itself`(kind: CacheKind) async throws {
+  func `directives hide no fetch that requests itself`(kind: CacheKind) async throws {
     let own = Guarded<CacheUnderTest<Int>?>(nil)
     let directives = CacheDirectives(timeToLive: .seconds(60), staleIfError: .seconds(100))
     let cache = kind.makeInformed(clock: clock) { (context: FetchContext<Int>) in

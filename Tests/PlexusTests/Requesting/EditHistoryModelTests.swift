@@ -6,7 +6,7 @@ import Testing
 
 @Suite(.fewAtOnce) struct `Any history of changes to a value` {
   @Test(.guarantee(.updatesAgreeWithASimpleModel), arguments: 0..<8)
-  func `shows and writes what a simple model does, without flicker, and counts costs once`(
+  func `a value behaves as in a simple model, without flicker, and its costs are counted once`(
     part: Int
   ) async throws {
     for seed in stride(from: part, to: 2_400, by: 8) {

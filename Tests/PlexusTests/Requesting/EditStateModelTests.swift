@@ -8,7 +8,9 @@ import Testing
   private typealias State = EditState<[Int], Int>
 
   @Test(.guarantee(.optimisticUpdatesRollBack), arguments: 0..<200)
-  func `leave what was committed, in order, whatever ends first`(seed: UInt64) {
+  func `the updates of a value leave what was committed, in order, whatever ends first`(
+    seed: UInt64
+  ) {
     var random = SeededRandom(seed: seed)
     var state = State()
     var value: [Int] = []
@@ -51,7 +53,9 @@ import Testing
   }
 
   @Test(.guarantee(.updatesOnOptimisticChangesStay), arguments: 0..<200)
-  func `can be taken out from under updates that cannot be made again, in any order`(seed: UInt64) {
+  func `updates can be taken out from under others that cannot be made again, in any order`(
+    seed: UInt64
+  ) {
     var random = SeededRandom(seed: seed)
     var state = State()
     var shown: [Int] = []
@@ -85,7 +89,7 @@ import Testing
   }
 
   @Test(.guarantee(.updatesOnOptimisticChangesStay))
-  func `goes below the drafts if too many of them are open`() {
+  func `an update goes below the drafts if too many of them are open`() {
     var state = State()
     var shown: [Int] = []
     for number in 1...9 {
@@ -98,8 +102,7 @@ import Testing
     #expect(revert(&state, 3) == [10, 1, 2, 4, 5, 6, 7, 8, 9])
   }
 
-  @Test func `of a value that was cleared refresh the key when they are committed, and only then`()
-  {
+  @Test func `updates of a cleared value refresh the key when they are committed, and only then`() {
     var state = State()
     state.draft(1, 1, of: .init([]), result: .init([1]))
     state.draft(2, 2, of: .init([1]), result: .init([1, 2]))
@@ -113,7 +116,7 @@ import Testing
     #expect(state.isEmpty)
   }
 
-  @Test func `whose commit has stored the value have no effect at all`() {
+  @Test func `updates whose commit has stored the value have no effect at all`() {
     var state = State()
     state.draft(1, 1, of: .init([]), result: .init([1]))
     #expect(replace(&state, with: [5], .stored(by: [1])) == [5])
@@ -121,7 +124,7 @@ import Testing
     #expect(state.isEmpty)
   }
 
-  @Test func `that are committed during a fetch stay on top of its value, and of no later one`() {
+  @Test func `updates committed during a fetch stay on top of its value, and of no later one`() {
     var state = State()
     state.draft(1, 1, of: .init([]), result: .init([1]))
     state.draft(2, 2, of: .init([1]), result: .init([1, 2]))
@@ -136,7 +139,7 @@ import Testing
     #expect(state.isEmpty)
   }
 
-  @Test func `that compute detect every change since they began`() {
+  @Test func `updates that compute detect every change since they began`() {
     var state = State()
     let first = state.begin()
     let second = state.begin()

@@ -5,11 +5,14 @@ import Testing
 
 @Suite(.fewAtOnce) struct `Every sequence of events of a key` {
   @Test(.guarantee(.callersAgreeWithASequentialModel))
-  func `keeps every promise, with all kinds of events`() throws {
+  func `every sequence of events of a key keeps every promise`() throws {
     try walk(World(), events: World.Event.common, depth: 5)
   }
 
-  @Test func `keeps every promise, with soft answers, idle values and renewals ahead`() throws {
+  @Test
+  func `the state of a key keeps every promise with soft answers, idle values and early renewals`()
+    throws
+  {
     try walk(
       World(),
       events: [
@@ -19,7 +22,9 @@ import Testing
     )
   }
 
-  @Test func `keeps every promise, with refreshes and endings in greater depth`() throws {
+  @Test func `the state of a key keeps every promise with refreshes and endings in greater depth`()
+    throws
+  {
     try walk(
       World(),
       events: [.request, .insist, .refresh, .succeed, .fail, .advance],
@@ -28,7 +33,8 @@ import Testing
   }
 
   @Test(.guarantee(.droppedKeysDoNotFillABatch))
-  func `keeps every promise, with flights that begin later than they are launched`() throws {
+  func `the state of a key keeps every promise with flights that begin later than launched`() throws
+  {
     try walk(
       World(isDelayed: true),
       events: [.request, .insist, .refresh, .depart, .succeed, .fail, .store, .update, .clear],

@@ -47,7 +47,8 @@ import Testing
     #expect(answer == (isFresh ? .fresh : .waits(flight(2))))
   }
 
-  @Test(.guarantee(.directivesKeepStaleValues)) func `is kept until all its times are over`() {
+  @Test(.guarantee(.directivesKeepStaleValues))
+  func `a value is kept until all its times are over`() {
     func keptUntil(
       _ terms: ValueTerms = ValueTerms(),
       staleTime: Nanoseconds = 0,
@@ -104,7 +105,7 @@ import Testing
     #expect(loaded().deadline == 60)
   }
 
-  @Test func `a deadline beyond all times is none`() {
+  @Test func `a deadline beyond all times is no deadline`() {
     var state = State()
     _ = state.store(1, lifetime: .init(duration: .max), at: 1_000)
     #expect(state.isFresh(at: .max - 1))
@@ -113,7 +114,7 @@ import Testing
     #expect(state.deadline == 1_000)
   }
 
-  @Test func `at rest a value needs no details`() {
+  @Test func `a value at rest needs no details`() {
     #expect(MemoryLayout<EntryState>.size <= 32)
     let state = loaded()
     #expect(!state.isEmpty)

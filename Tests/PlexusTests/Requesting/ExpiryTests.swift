@@ -18,7 +18,7 @@ import Testing
     arguments: CacheKind.allCases,
     [(59, 1), (60, 2), (61, 2)]
   )
-  func `R13: is fresh up to its time to live and not at it`(
+  func `a value is fresh up to its time to live and not at it`(
     kind: CacheKind,
     expected: (seconds: Int, fetches: Int)
   ) async throws {
@@ -30,7 +30,7 @@ import Testing
   }
 
   @Test(.guarantee(.timeComesFromTheInjectedClock), arguments: CacheKind.allCases)
-  func `R14: lives by the clock that was injected, from the end of its fetch`(
+  func `a value lives by the clock that was injected, from the end of its fetch`(
     kind: CacheKind
   ) async throws {
     let gate = Gate()
@@ -51,7 +51,7 @@ import Testing
   }
 
   @Test(arguments: CacheKind.allCases, [Duration.zero, .seconds(-1), .seconds(Int64.min)])
-  func `R13: is never fresh without a time to live`(
+  func `a value is never fresh without a time to live`(
     kind: CacheKind,
     timeToLive: Duration
   ) async throws {
@@ -64,7 +64,8 @@ import Testing
   }
 
   @Test(arguments: CacheKind.allCases)
-  func `R13: never expires with the longest time to live there is`(kind: CacheKind) async throws {
+  func `a value never expires with the longest time to live there is`(kind: CacheKind) async throws
+  {
     let origin = Tally()
     let policy = policy { $0.timeToLive = .seconds(Int64.max) }
     let cache = kind.make(policy: policy, clock: clock) { origin.increment() }
@@ -74,7 +75,7 @@ import Testing
   }
 
   @Test(.guarantee(.expiredValuesAreFetchedOnce), arguments: CacheKind.allCases)
-  func `R13: that expires under load is fetched once`(kind: CacheKind) async throws {
+  func `a value that expires under load is fetched once`(kind: CacheKind) async throws {
     let gate = Gate()
     let origin = ScriptedFetcher<Int>([.success(1), .success(2), .success(3)], gate: gate)
     let cache = kind.make(policy: policy(), clock: clock) { try await origin.fetch() }
@@ -90,7 +91,7 @@ import Testing
   }
 
   @Test(.guarantee(.expiredValuesAreFetchedOnce))
-  func `R13: expires at another moment than others with jitter, and within its bounds`()
+  func `a value expires at another moment than others with jitter, and within its bounds`()
     async throws
   {
     let policy = policy { $0.expiryJitter = 0.1 }
@@ -109,7 +110,7 @@ import Testing
   }
 
   @Test(.guarantee(.expiredValuesAreFetchedOnce), arguments: CacheKind.allCases)
-  func `R13: that is stale is returned at once while one fetch renews it`(
+  func `a stale value is returned at once while one fetch renews it`(
     kind: CacheKind
   ) async throws {
     let gate = Gate()
@@ -144,7 +145,7 @@ import Testing
     arguments: CacheKind.allCases,
     [(89, true), (90, false)]
   )
-  func `R13: is returned stale for so long and not longer`(
+  func `a stale value is returned for its time and not longer`(
     kind: CacheKind,
     expected: (seconds: Int, isStale: Bool)
   ) async throws {
@@ -159,7 +160,7 @@ import Testing
   }
 
   @Test(.guarantee(.failuresKeepTheValue), arguments: CacheKind.allCases)
-  func `R13: keeps its deadline when its renewal in the background fails`(
+  func `a value keeps its deadline when its renewal in the background fails`(
     kind: CacheKind
   ) async throws {
     let origin = ScriptedFetcher<Int>([.success(1), .failure(Broken()), .success(3)])
@@ -176,7 +177,7 @@ import Testing
   }
 
   @Test(.guarantee(.fetchesReceiveThePreviousValue), arguments: CacheKind.allCases)
-  func `keeps exactly the time to live that its fetch gives`(kind: CacheKind) async throws {
+  func `a value keeps exactly the time to live that its fetch gives`(kind: CacheKind) async throws {
     let origin = Tally()
     let policy = policy { $0.expiryJitter = 1 }
     let cache = kind.makeInformed(policy: policy, clock: clock) { (_: FetchContext<Int>) in
@@ -194,7 +195,7 @@ import Testing
     arguments: CacheKind.allCases,
     ["policy", "fetch"]
   )
-  func `R14: of a millisecond ends after a millisecond of an injected clock`(
+  func `a time to live of a millisecond ends after a millisecond of an injected clock`(
     kind: CacheKind,
     source: String
   ) async throws {
@@ -211,7 +212,7 @@ import Testing
   }
 
   @Test(.guarantee(.timeToLiveContinuesDuringSleep), arguments: CacheKind.allCases)
-  func `R14: continues while no task runs and an injected clock jumps, as in sleep`(
+  func `a time to live continues while no task runs and an injected clock jumps, as in sleep`(
     kind: CacheKind
   ) async throws {
     let origin = Tally()
@@ -226,7 +227,7 @@ import Testing
   }
 
   @Test(.guarantee(.fetchesReceiveThePreviousValue), arguments: CacheKind.allCases)
-  func `that has not changed counts as fetched just now`(kind: CacheKind) async throws {
+  func `a value that has not changed counts as fetched just now`(kind: CacheKind) async throws {
     let asked = RecordedChannel<FetchContext<String>>()
     let cache = kind.makeInformed(clock: clock) { (context: FetchContext<String>) in
       asked.send(context)
@@ -249,7 +250,9 @@ import Testing
   }
 
   @Test(arguments: CacheKind.allCases)
-  func `that has not changed may be given another time to live`(kind: CacheKind) async throws {
+  func `a value that has not changed may be given another time to live`(
+    kind: CacheKind
+  ) async throws {
     let origin = Tally()
     let cache = kind.makeInformed(clock: clock) { (context: FetchContext<Int>) in
       origin.increment()
@@ -265,7 +268,9 @@ import Testing
   }
 
   @Test(.guarantee(.fetchesReceiveThePreviousValue), arguments: CacheKind.allCases)
-  func `cannot be said not to have changed when there is none`(kind: CacheKind) async throws {
+  func `a fetch without a value cannot answer that nothing has changed`(
+    kind: CacheKind
+  ) async throws {
     let cache = kind.makeInformed(Int.self, clock: clock) { _ in .notModified() }
     await #expect(throws: MultiplexerError.notModifiedWithoutValue) { try await cache.request() }
     #expect(cache.statistics.failures == 1)

@@ -14,7 +14,7 @@ import Testing
   }
 
   @Test(.guarantee(.failuresKeepTheValue), arguments: CacheKind.allCases, [true, false])
-  func `R4: keeps the value, which is used if the other side could not be reached`(
+  func `a failed fetch keeps the value, which is used if the other side could not be reached`(
     kind: CacheKind,
     isConnectivityFailure: Bool
   ) async throws {
@@ -40,7 +40,7 @@ import Testing
   }
 
   @Test(.guarantee(.failuresKeepTheValue), arguments: CacheKind.allCases)
-  func `R4: of a refresh leaves the value there, and the next request tries again`(
+  func `a failed fetch of a refresh keeps the value, and the next request tries again`(
     kind: CacheKind
   ) async throws {
     let origin = ScriptedFetcher<Int>([
@@ -61,7 +61,8 @@ import Testing
   }
 
   @Test(.guarantee(.failuresKeepTheValue), arguments: CacheKind.allCases)
-  func `R4: asks the policy once whether to use the value`(kind: CacheKind) async throws {
+  func `a failed fetch asks the policy once whether to use the value`(kind: CacheKind) async throws
+  {
     let gate = Gate()
     let asked = Tally()
     let policy = policy {
@@ -88,7 +89,7 @@ import Testing
   }
 
   @Test(.guarantee(.failuresReachAllCallers), arguments: CacheKind.allCases, [(9, 1), (10, 2)])
-  func `R3: is remembered for its time to live and not longer`(
+  func `a failed fetch is remembered for its time to live and not longer`(
     kind: CacheKind,
     expected: (seconds: Int, fetches: Int)
   ) async throws {
@@ -103,7 +104,7 @@ import Testing
   }
 
   @Test(arguments: CacheKind.allCases)
-  func `R4: that is remembered still uses the value`(kind: CacheKind) async throws {
+  func `a failed fetch that is remembered still uses the value`(kind: CacheKind) async throws {
     let origin = ScriptedFetcher<Int>([.success(1), .failure(Offline())])
     let policy = policy { $0.failureTimeToLive = .seconds(10) }
     let cache = kind.make(policy: policy, clock: clock) { try await origin.fetch() }
@@ -127,7 +128,7 @@ import Testing
     arguments: CacheKind.allCases,
     ["store", "refresh", "clear", "clearMemory"]
   )
-  func `R10: that is remembered ends with a store, a refresh and a clear`(
+  func `a failed fetch that is remembered ends with a store, a refresh and a clear`(
     kind: CacheKind,
     command: String
   ) async throws {
@@ -145,7 +146,9 @@ import Testing
   }
 
   @Test(arguments: CacheKind.allCases)
-  func `R10: is not remembered if a refresh came while it ran`(kind: CacheKind) async throws {
+  func `a failed fetch is not remembered if a refresh came while it ran`(
+    kind: CacheKind
+  ) async throws {
     let gate = Gate()
     let origin = ScriptedFetcher<Int>([.failure(Broken()), .failure(Broken())], gate: gate)
     let policy = policy { $0.failureTimeToLive = .seconds(1_000) }
@@ -165,7 +168,7 @@ import Testing
   }
 
   @Test(arguments: CacheKind.allCases)
-  func `that is remembered keeps a stale value from being renewed meanwhile`(
+  func `a failed fetch that is remembered keeps a stale value from being renewed meanwhile`(
     kind: CacheKind
   ) async throws {
     let origin = ScriptedFetcher<Int>([.success(1), .failure(Broken()), .success(3)])
@@ -188,7 +191,9 @@ import Testing
     #expect(await states.first(5).last?.value == 3)
   }
 
-  @Test func `of a key is dropped in the end, so that failing keys use no memory`() async throws {
+  @Test func `a failed fetch of a key is dropped in the end, so that failing keys use no memory`()
+    async throws
+  {
     let map = MultiplexerMap<Int, Int> { _ in throw Broken() }
     weak var forgotten: Payload?
     let payloads = MultiplexerMap<Payload, Int> { _ in throw Broken() }
@@ -207,7 +212,8 @@ import Testing
     await #expect(throws: Broken()) { try await map.request(1) }
   }
 
-  @Test func `of a key with a subscriber is published to later ones, however many keys fail`()
+  @Test
+  func `a failed fetch of a subscribed key is published to later ones, however many keys fail`()
     async throws
   {
     let map = MultiplexerMap<Int, Int>(capacity: .count(1)) { _ in throw Broken() }

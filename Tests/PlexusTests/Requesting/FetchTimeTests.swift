@@ -7,7 +7,9 @@ import Testing
   let clock = ManualClock()
 
   @Test(.guarantee(.statisticsCoverFetches))
-  func `have a hit rate, which is 0 before the first request`() async throws {
+  func `the statistics of fetches have a hit rate, which is 0 before the first request`()
+    async throws
+  {
     let map = MultiplexerMap<Int, Int>(clock: clock) { $0 }
     #expect(map.statistics.hitRate == 0)
     for _ in 0..<4 { _ = try await map.request(1) }
@@ -17,7 +19,7 @@ import Testing
   }
 
   @Test(.guarantee(.statisticsCoverFetches), arguments: CacheKind.allCases)
-  func `have the time of all fetches and the longest, failures and waits included`(
+  func `the statistics have the time of all fetches and the longest, with failures and waits`(
     kind: CacheKind
   ) async throws {
     let policy = CachePolicy(
@@ -38,7 +40,7 @@ import Testing
   }
 
   @Test(.guarantee(.statisticsCoverFetches), .guarantee(.cacheEventsNameOutcomes))
-  func `count a fetch of several keys once`() async throws {
+  func `the statistics of fetches count a fetch of several keys once`() async throws {
     let origin = BulkOrigin()
     let map = origin.makeMap(clock: clock)
     let caller = begin { await map.request([1, 2, 3]) }
@@ -57,7 +59,9 @@ import Testing
   }
 
   @Test(.guarantee(.statisticsCoverFetches), arguments: CacheKind.allCases)
-  func `count confirmations, which the response reports`(kind: CacheKind) async throws {
+  func `the statistics of fetches count confirmations, which the response reports`(
+    kind: CacheKind
+  ) async throws {
     let cache = kind.makeInformed(
       Int.self,
       policy: CachePolicy(timeToLive: .seconds(60)),
@@ -72,7 +76,7 @@ import Testing
     #expect(cache.statistics.revalidations == 1)
   }
 
-  @Test func `add up, with the longer of the longest fetches`() {
+  @Test func `the statistics of fetches add up, with the longer of the longest fetches`() {
     let left = CacheStatistics(revalidations: 1, fetchTime: .seconds(2), longestFetch: .seconds(3))
     let right = CacheStatistics(revalidations: 4, fetchTime: .seconds(5), longestFetch: .seconds(1))
     let sum = left + right
@@ -81,7 +85,8 @@ import Testing
     #expect(sum.longestFetch == .seconds(3))
   }
 
-  @Test(.guarantee(.statisticsCoverFetches)) func `of a repository are summed by id, or by type`()
+  @Test(.guarantee(.statisticsCoverFetches))
+  func `the statistics of fetches of a repository are summed by id, or by type`()
     async throws
   {
     let repository = MuxRepository()
@@ -127,7 +132,9 @@ import Testing
     return removals
   }
 
-  @Test(.guarantee(.cacheEventsNameOutcomes)) func `are reported as events`() async throws {
+  @Test(.guarantee(.cacheEventsNameOutcomes)) func `the causes of removals are reported as events`()
+    async throws
+  {
     let map = map(.count(1))
     let events = Recorder(map.events())
     map.store(1, for: 1)
@@ -147,7 +154,8 @@ import Testing
     )
   }
 
-  @Test(.guarantee(.cacheEventsNameOutcomes)) func `name each key that was evicted`() async {
+  @Test(.guarantee(.cacheEventsNameOutcomes))
+  func `the causes of removals name each key that was evicted`() async {
     let map = map(.count(3))
     map.store([1: 1, 2: 2, 3: 3])
     let events = Recorder(map.events())
@@ -160,7 +168,7 @@ import Testing
   }
 
   @Test(.guarantee(.cacheEventsNameOutcomes))
-  func `name each key that was cleared by tags, by a condition or by its name`() async throws {
+  func `removals by tags, by a condition or by name name each key as cleared`() async throws {
     let map = map()
     map.store([1: 1, 11: 11, 2: 2, 4: 4, 5: 5, 6: 6])
     let events = Recorder(map.events())
@@ -174,7 +182,8 @@ import Testing
     )
   }
 
-  @Test(.guarantee(.cacheEventsNameOutcomes)) func `are of all keys at once for clearAll`()
+  @Test(.guarantee(.cacheEventsNameOutcomes))
+  func `a clear of everything reports one removal of all keys`()
     async throws
   {
     let repository = MuxRepository()
@@ -202,7 +211,7 @@ import Testing
   let clock = ManualClock()
 
   @Test(.guarantee(.cacheEventsNameOutcomes), arguments: CacheKind.allCases)
-  func `has its duration with all attempts, if it succeeds and if it fails`(
+  func `the event of a fetch has its duration with all attempts, if it succeeds and if it fails`(
     kind: CacheKind
   ) async throws {
     let policy = CachePolicy(
@@ -230,7 +239,7 @@ import Testing
   }
 
   @Test(.guarantee(.cacheEventsNameOutcomes), arguments: CacheKind.allCases)
-  func `has its outcome: a value, a confirmation or a value that is not kept`(
+  func `the event of a fetch tells a value, a confirmation and a value that is not kept apart`(
     kind: CacheKind
   ) async throws {
     let number = Tally()
@@ -250,7 +259,8 @@ import Testing
     #expect(outcomes == [.value, .notModified, .transient])
   }
 
-  @Test(.guarantee(.cacheEventsNameOutcomes)) func `of several keys has the outcome of each key`()
+  @Test(.guarantee(.cacheEventsNameOutcomes))
+  func `the event of a fetch of several keys has the outcome of each key`()
     async throws
   {
     let isFirst = Guarded(true)

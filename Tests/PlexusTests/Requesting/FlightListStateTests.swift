@@ -5,7 +5,7 @@ import Testing
 
 @Suite(.fewAtOnce) struct `Flights to launch` {
   @Test(arguments: 0..<5)
-  func `keep their order, and one is by itself`(count: Int) {
+  func `flights to launch keep their order, and a single one is stored without a list`(count: Int) {
     let flights = (0..<count).map { _ in Flight() }
     var list = CacheEffects.FlightList.none
     for flight in flights { list.append(flight) }

@@ -56,7 +56,7 @@ struct `A hit when all memory is taken` {
   /// Creates an object that the optimizer cannot remove.
   @inline(never) private static func makeParcel() -> AnyObject { Parcel(1) }
 
-  @Test(.startsProcess) func `R2: where making an object ends the process`() async {
+  @Test(.startsProcess) func `making an object ends the process when all memory is taken`() async {
     await #expect(processExitsWith: .failure) {
       let memory = Exhaustion()
       let parcel = Self.makeParcel()
@@ -66,7 +66,7 @@ struct `A hit when all memory is taken` {
   }
 
   @Test(.guarantee(.hitDoesNotSuspend), .startsProcess)
-  func `R2: a map makes no object, whatever its keys are`() async {
+  func `a hit of a map makes no object, whatever its keys are`() async {
     await #expect(processExitsWith: .success) {
       let numbers = MultiplexerMap<Int, Int>(capacity: .count(10)) { $0 }
       let names = MultiplexerMap<String, String> { $0 }
@@ -86,7 +86,8 @@ struct `A hit when all memory is taken` {
     }
   }
 
-  @Test(.guarantee(.hitDoesNotSuspend), .startsProcess) func `R2: a multiplexer makes no object`()
+  @Test(.guarantee(.hitDoesNotSuspend), .startsProcess)
+  func `a hit of a multiplexer makes no object`()
     async
   {
     await #expect(processExitsWith: .success) {

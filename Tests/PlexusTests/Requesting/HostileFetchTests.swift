@@ -4,13 +4,13 @@ import TestSupport
 import Testing
 
 @Suite(.fewAtOnce) struct `A fetch that does more than fetch` {
-  @Test func `R11: can request very many others at once`() async throws {
+  @Test func `a fetch can request very many others at once`() async throws {
     let parts = MultiplexerMap<Int, Int> { $0 }
     let whole = Multiplexer { try await (0..<2_000).map { parts[$0] }.values().count }
     #expect(try await whole.request() == 2_000)
   }
 
-  @Test func `R11: is not reported for a waiter that has its answer and has not resumed yet`()
+  @Test func `no cycle is reported for a waiter that has its answer and has not resumed yet`()
     async throws
   {
     let actor = HeldActor()
@@ -46,7 +46,9 @@ import Testing
   }
 
   @Test(arguments: [false, true])
-  func `R11: is not accused for one whose answer can be seen already`(isStored: Bool) async throws {
+  func `a fetch is not accused of a cycle for one whose answer can be seen already`(
+    isStored: Bool
+  ) async throws {
     let zBegins = Gate()
     let zAsks = Gate()
     let forever = Gate()
@@ -97,7 +99,7 @@ import Testing
   }
 
   @Test(arguments: CacheKind.allCases)
-  func `0.6: does not retain its value when it leaves a task behind`(
+  func `a fetch that leaves a task behind does not retain its value`(
     kind: CacheKind
   ) async throws {
     let forever = Gate()
@@ -125,7 +127,7 @@ import Testing
   }
 
   @Test(arguments: [1, 2])
-  func `0.6: does not retain the keys that it has requested`(count: Int) async throws {
+  func `a fetch does not retain the keys that it has requested`(count: Int) async throws {
     let map = MultiplexerMap<Name, Int> { _ in 1 }
     weak var seen: Name?
     do {
@@ -144,7 +146,7 @@ import Testing
   }
 
   @Test(arguments: CacheKind.allCases)
-  func `R6: can handle its cancellation and call its cache`(kind: CacheKind) async throws {
+  func `a fetch can handle its cancellation and call its cache`(kind: CacheKind) async throws {
     let own = OwnCache<CacheUnderTest<Int>>()
     let gate = Gate()
     var policy = CachePolicy()
@@ -176,7 +178,7 @@ import Testing
   }
 
   @Test(arguments: [CachePolicy.UnobservedFetch.finishAndStore, .cancel])
-  func `R6: is cancelled with all that it requested, however deep`(
+  func `a fetch is cancelled with all that it requested, however deep`(
     whenUnobserved: CachePolicy.UnobservedFetch
   ) async throws {
     let own = OwnCache<MultiplexerMap<Int, Int>>()
@@ -201,7 +203,7 @@ import Testing
   }
 
   @Test(arguments: CacheKind.allCases)
-  func `R4: that failed behind a stale value is named with that value`(
+  func `a stale value is returned with the error of the fetch that failed behind it`(
     kind: CacheKind
   ) async throws {
     let clock = ManualClock()

@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 @Suite(.fewAtOnce) struct `A policy with odd numbers` {
-  @Test(.startsProcess) func `may say any duration there is, however long or negative`() async {
+  @Test(.startsProcess) func `a policy may have any duration, however long or negative`() async {
     await #expect(processExitsWith: .success) {
       // More than 64 bits of seconds can represent.
       for length in [1e20, -1e20] {
@@ -31,7 +31,7 @@ import Testing
     }
   }
 
-  @Test func `R12: may allow a fetch more time than there is`() async throws {
+  @Test func `a policy may allow a fetch more time than there is`() async throws {
     for length in [Duration.seconds(1e20), .seconds(Int64.max), .seconds(10_000_000_000)] {
       let gate = Gate()
       var policy = CachePolicy()
@@ -49,7 +49,7 @@ import Testing
     }
   }
 
-  @Test func `may wait between attempts for longer than there is time`() async throws {
+  @Test func `a policy may wait between attempts for longer than there is time`() async throws {
     for cap in [Duration.seconds(1e20), .seconds(Int64.max)] {
       let tally = Tally()
       let attempted = Gate()
@@ -71,7 +71,7 @@ import Testing
   }
 
   @Test(arguments: CacheKind.allCases)
-  func `distinguishes nil as a value from no value`(kind: CacheKind) async throws {
+  func `a policy distinguishes nil as a value from no value`(kind: CacheKind) async throws {
     let tally = Tally()
     let cache = kind.make(Int?.self) {
       tally.increment()
@@ -85,7 +85,7 @@ import Testing
   }
 
   @Test(arguments: CacheKind.allCases)
-  func `can call its cache when it decides whether to use the value`(
+  func `a policy can call its cache when it decides whether to use the value`(
     kind: CacheKind
   ) async throws {
     let own = OwnCache<CacheUnderTest<Int>>()

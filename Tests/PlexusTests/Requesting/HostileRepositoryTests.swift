@@ -7,7 +7,7 @@ import Testing
 @Suite(.fewAtOnce) struct `A repository of very many members` {
   let repository = MuxRepository()
 
-  @Test func `takes each of them in as fast as the first`() async throws {
+  @Test func `a repository takes each of very many members in as fast as the first`() async throws {
     let members = (0..<50_000).map { number in Multiplexer { number } }
     for member in members { member.register(in: repository) }
     #expect(repository.count == 50_000)
@@ -16,7 +16,7 @@ import Testing
     withExtendedLifetime(members) {}
   }
 
-  @Test func `R8: keeps nothing that was derived from cleared values`() async throws {
+  @Test func `a repository keeps nothing that was derived from cleared values`() async throws {
     let old = (0..<32).map { _ in Multiplexer { 1 }.register(in: repository) }
     for member in old { member.store(1_000) }
     let sums = (0..<32).map { _ in

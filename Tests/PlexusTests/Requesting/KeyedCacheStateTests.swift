@@ -5,7 +5,10 @@ import Testing
 @testable import Plexus
 
 @Suite(.fewAtOnce) struct `A flight that was left` {
-  @Test func `R6: continues for a caller that has joined since the last one left`() async throws {
+  @Test
+  func `a flight that was left continues for a caller that has joined since the last one left`()
+    async throws
+  {
     var policy = CachePolicy()
     policy.whenUnobserved = .cancel
     let gate = Gate()
@@ -48,7 +51,7 @@ import Testing
 
 @Suite(.fewAtOnce) struct `The time of a fetch` {
   @Test(arguments: [true, false])
-  func `does not count if the fetch is cancelled`(isCancelled: Bool) async throws {
+  func `the time of a fetch does not count if it is cancelled`(isCancelled: Bool) async throws {
     let clock = ManualClock()
     let cache = KeyedCache<Int, Int>(
       id: "numbers",
@@ -72,7 +75,8 @@ import Testing
 
 @Suite(.fewAtOnce) struct `A clear by tag` {
   @Test(.guarantee(.cacheEventsNameOutcomes))
-  func `covers copies that were written before the clock was set back`() async throws {
+  func `a clear by tag covers copies that were written before the clock was set back`() async throws
+  {
     let map = MultiplexerMap<Int, Int>(
       cacher: SimpleCacher(),
       tagging: { _ in ["all"] },
@@ -97,7 +101,7 @@ import Testing
     .guarantee(.unequalKeysUseNoMemory),
     arguments: [CachePolicy.UnobservedFetch.finishAndStore, .cancel]
   )
-  func `is fetched for its callers, and uses no memory`(
+  func `a key that is not equal to itself is fetched for its callers, and uses no memory`(
     whenUnobserved: CachePolicy.UnobservedFetch
   ) async throws {
     var policy = CachePolicy()
@@ -121,7 +125,9 @@ import Testing
   }
 
   @Test(.guarantee(.unequalKeysUseNoMemory))
-  func `leaves nothing behind, whatever is done with it`() async throws {
+  func `a key that is not equal to itself leaves nothing behind, whatever is done with it`()
+    async throws
+  {
     let map = MultiplexerMap<Double, Int>(clock: ManualClock()) { _ in 1 }
     for _ in 0..<3 {
       map.store(1, for: .nan)
@@ -152,8 +158,8 @@ import Testing
     #expect(left == 0)
   }
 
-  @Test(.guarantee(.unequalKeysUseNoMemory)) func `has an answer among those of other keys`() async
-  {
+  @Test(.guarantee(.unequalKeysUseNoMemory))
+  func `a key that is not equal to itself has an answer among those of other keys`() async {
     let map = MultiplexerMap<Double, Int>(clock: ManualClock()) { _ in 1 }
     let results = await map.request([.nan, 1, .nan, 1])
     #expect(results.count == 3)

@@ -5,7 +5,7 @@ import Testing
 
 @Suite(.fewAtOnce) struct `A subscriber of a cache` {
   @Test(.guarantee(.subscribersCauseNoFetch), arguments: CacheKind.allCases)
-  func `receives the current state and every change, in order, and causes no fetch`(
+  func `a subscriber of a cache receives the current state and every change, and starts no fetch`(
     kind: CacheKind
   ) async throws {
     let origin = ScriptedFetcher<Int>([.success(1), .failure(Broken()), .success(3)])
@@ -34,7 +34,9 @@ import Testing
   }
 
   @Test(arguments: CacheKind.allCases)
-  func `that is added late receives the current state`(kind: CacheKind) async throws {
+  func `a subscriber of a cache that is added late receives the current state`(
+    kind: CacheKind
+  ) async throws {
     let gate = Gate()
     let origin = ScriptedFetcher<Int>([.success(1), .failure(Broken())], gate: gate)
     let cache = kind.make { try await origin.fetch() }
@@ -52,14 +54,18 @@ import Testing
   }
 
   @Test(arguments: CacheKind.allCases)
-  func `that is added after a failure without a value receives it`(kind: CacheKind) async throws {
+  func `a subscriber of a cache that is added after a failure without a value receives it`(
+    kind: CacheKind
+  ) async throws {
     let cache = kind.make(Int.self) { throw Broken() }
     _ = try? await cache.request()
     #expect(await Recorder(cache.subscribe()).first(1).map(\.name) == ["failed Broken"])
   }
 
   @Test(arguments: CacheKind.allCases)
-  func `that is slow skips ahead to the newest state by default`(kind: CacheKind) async throws {
+  func `a subscriber of a cache that is slow receives the newest state by default`(
+    kind: CacheKind
+  ) async throws {
     let tally = Tally()
     let cache = kind.make { tally.increment() }
     let stream = cache.subscribe(bufferingPolicy: .bufferingNewest(1))
@@ -69,7 +75,9 @@ import Testing
   }
 
   @Test(arguments: CacheKind.allCases)
-  func `0.6: is counted until its stream is dropped`(kind: CacheKind) async throws {
+  func `a subscriber of a cache is counted until its stream is dropped`(
+    kind: CacheKind
+  ) async throws {
     let cache = kind.make { 1 }
     #expect(cache.subscriberCount == 0)
     do {
@@ -87,7 +95,7 @@ import Testing
   }
 
   @Test(.guarantee(.releasedCachesEndTheirStreams), arguments: CacheKind.allCases)
-  func `0.6: ends with the last reference, including references from refreshes`(
+  func `the stream of a subscriber ends with the last reference, also those from refreshes`(
     kind: CacheKind
   ) async throws {
     var cache: CacheUnderTest? = kind.make { 1 }
@@ -101,7 +109,7 @@ import Testing
     #expect(await states.finished().count == 3)
   }
 
-  @Test func `of one key receives nothing of the others`() async throws {
+  @Test func `a subscriber of a cache of one key receives nothing of the others`() async throws {
     let map = MultiplexerMap<Int, Int> { $0 * 10 }
     let states = Recorder(map.subscription(to: 1, bufferingPolicy: .unbounded))
     _ = try await map.request(2)
@@ -110,7 +118,9 @@ import Testing
     #expect(map.subscriberCount(of: 2) == 0)
   }
 
-  @Test func `receives changes in the order in which they were made`() async throws {
+  @Test func `a subscriber of a cache receives changes in the order in which they were made`()
+    async throws
+  {
     let watch = Watch()
     let map = MultiplexerMap<WatchedKey, Int> { $0.number }
     let keys = (0..<64).map { WatchedKey(number: $0, watch: watch) }
@@ -127,7 +137,7 @@ import Testing
     #expect(states.map(\.name) == ["unknown", "loaded 1", "unknown", "loaded 2"])
   }
 
-  @Test func `may observe with a closure`() async throws {
+  @Test func `a subscriber of a cache may observe with a closure`() async throws {
     let cache = Multiplexer { 1 }
     let names = RecordedChannel<String>()
     let token = cache.observe { state in names.send(state.name) }
@@ -139,7 +149,7 @@ import Testing
   }
 
   @Test(arguments: CacheKind.allCases)
-  func `receives every value that a caller gets, before the caller continues`(
+  func `a subscriber of a cache receives every value before the caller that gets it continues`(
     kind: CacheKind
   ) async throws {
     let cache = kind.make { 1 }

@@ -17,7 +17,7 @@ import Testing
   // MARK: - Counting
 
   @Test(.guarantee(.countAndKeysCoverMemory))
-  func `are counted while they have a value, fresh or stale`() async throws {
+  func `keys are counted while they have a value, fresh or stale`() async throws {
     let gate = Gate()
     let map = MultiplexerMap<Int, Int>(policy: CachePolicy(timeToLive: .seconds(60)), clock: clock)
     {
@@ -49,7 +49,7 @@ import Testing
   }
 
   @Test(.guarantee(.countAndKeysCoverMemory), arguments: 0..<20)
-  func `are counted as they are listed, whatever happens`(seed: UInt64) async throws {
+  func `keys are counted as they are listed, whatever happens`(seed: UInt64) async throws {
     var random = SeededRandom(seed: seed)
     let limit = seed % 2 == 0 ? CacheCapacity<Int>.count(6) : .unbounded
     let map = MultiplexerMap<Int, Int>(capacity: limit, clock: clock) { key in
@@ -75,7 +75,7 @@ import Testing
   // MARK: - Prefetching
 
   @Test(.guarantee(.prefetchRemembersNoFailure))
-  func `are prefetched without a caller, unless they are fresh or being fetched`()
+  func `keys are prefetched without a caller, unless they are fresh or being fetched`()
     async throws
   {
     let origin = BulkOrigin()
@@ -93,7 +93,7 @@ import Testing
   }
 
   @Test(.guarantee(.prefetchRemembersNoFailure))
-  func `are prefetched with no effect on the hit rate`() async throws {
+  func `keys are prefetched with no effect on the hit rate`() async throws {
     let map = map()
     let states = Recorder(map.subscribe(to: 1, bufferingPolicy: .unbounded))
     map.prefetch([1, 2])
@@ -105,7 +105,7 @@ import Testing
   }
 
   @Test(.guarantee(.prefetchRemembersNoFailure))
-  func `are prefetched to the end, though a caller that has joined leaves`() async throws {
+  func `keys are prefetched to the end, though a caller that has joined leaves`() async throws {
     var policy = CachePolicy(timeToLive: .seconds(60))
     policy.whenUnobserved = .cancel
     let gate = Gate()
@@ -124,7 +124,7 @@ import Testing
   }
 
   @Test(.guarantee(.prefetchRemembersNoFailure), arguments: CacheKind.allCases)
-  func `are prefetched without their failure being remembered`(kind: CacheKind) async throws {
+  func `keys are prefetched without their failure being remembered`(kind: CacheKind) async throws {
     var policy = CachePolicy(timeToLive: .seconds(60))
     policy.failureTimeToLive = .seconds(100)
     let origin = ScriptedFetcher<Int>([.failure(Broken()), .success(2)])
@@ -137,7 +137,7 @@ import Testing
 
   // MARK: - Commands
 
-  @Test(.guarantee(.keysCanBeSelected)) func `are refreshed by name, or by a condition`()
+  @Test(.guarantee(.keysCanBeSelected)) func `keys are refreshed by name, or by a condition`()
     async throws
   {
     let origin = Tally()
@@ -151,7 +151,7 @@ import Testing
     #expect(try await map.request(4) == -4)
   }
 
-  @Test func `that are refreshed are answered with what was fetched later`() async throws {
+  @Test func `keys that are refreshed are answered with what was fetched later`() async throws {
     let gate = Gate()
     let origin = Tally()
     let map = MultiplexerMap<Int, Int>(clock: clock) { _ in
@@ -169,7 +169,7 @@ import Testing
   }
 
   @Test(.guarantee(.keysCanBeSelected))
-  func `that are being fetched are refreshed by a condition, too`() async throws {
+  func `keys that are being fetched are refreshed by a condition, too`() async throws {
     let gate = Gate()
     let origin = Tally()
     let map = MultiplexerMap<Int, Int>(clock: clock) { key in
@@ -194,7 +194,7 @@ import Testing
   }
 
   @Test(.guarantee(.keysCanBeSelected), arguments: ["keys", "condition", "tags"])
-  func `none of which are refreshed still require the refreshes before`(
+  func `a refresh of no keys keeps the requirements of the refreshes before`(
     command: String
   ) async throws {
     let gate = Gate()
@@ -224,7 +224,7 @@ import Testing
   }
 
   @Test(.guarantee(.keysCanBeSelected))
-  func `are cleared by name, or by a condition, with their stored copies`() async throws {
+  func `keys are cleared by name, or by a condition, with their stored copies`() async throws {
     let cacher = SimpleCacher()
     let map = MultiplexerMap<Int, Int>(cacher: cacher, clock: clock) { $0 }
     map.store([1: 1, 2: 2, 3: 3, 4: 4])
@@ -238,7 +238,7 @@ import Testing
   }
 
   @Test(.guarantee(.keysCanBeSelected))
-  func `are removed before a clear suspends, with fetches in flight`() async throws {
+  func `keys are removed before a clear suspends, with fetches in flight`() async throws {
     let gate = Gate()
     let map = MultiplexerMap<Int, Int>(clock: clock) { key in
       try await gate.wait()
@@ -254,14 +254,14 @@ import Testing
     #expect(map.cachedValue(1) == nil)
   }
 
-  @Test func `that cannot be removed are named`() async throws {
+  @Test func `keys that cannot be removed are named`() async throws {
     let map = MultiplexerMap<Int, Int>(cacher: SimpleCacher(failure: Broken()), clock: clock) { $0 }
     map.store([1: 1, 2: 2, 3: 3])
     let error = await #expect(throws: CacherError.self) { try await map.clear([1, 2]) }
     #expect(error?.keys == ["1", "2"])
   }
 
-  @Test(.guarantee(.keysCanBeSelected)) func `can be used by the condition that chooses them`()
+  @Test(.guarantee(.keysCanBeSelected)) func `a condition that chooses keys can use the map`()
     async throws
   {
     let map = map()
@@ -272,7 +272,7 @@ import Testing
     #expect(try await map.request(1) == 10)
   }
 
-  @Test func `keep the value of others when memory is cleared of one`() async throws {
+  @Test func `the values of other keys stay when memory is cleared of one`() async throws {
     let cacher = SimpleCacher()
     var policy = CachePolicy()
     policy.cacherRead = .beforeFetch
@@ -285,7 +285,7 @@ import Testing
     #expect(try await map.request(1) == 1)
   }
 
-  @Test func `keep their fetch when memory is cleared of one`() async throws {
+  @Test func `keys keep their fetch when memory is cleared of one of them`() async throws {
     let gate = Gate()
     let map = MultiplexerMap<Int, Int>(clock: clock) { key in
       try await gate.wait()

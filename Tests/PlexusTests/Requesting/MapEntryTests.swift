@@ -4,7 +4,8 @@ import TestSupport
 import Testing
 
 @Suite(.fewAtOnce) struct `An entry of a map` {
-  @Test(.guarantee(.entriesAreStates)) func `has the calls of a multiplexer, for its key`()
+  @Test(.guarantee(.entriesAreStates))
+  func `an entry of a map has the calls of a multiplexer, for its key`()
     async throws
   {
     let origin = Tally()
@@ -27,7 +28,9 @@ import Testing
     #expect(entry.current.name == "unknown")
   }
 
-  @Test(.guarantee(.entriesAreStates)) func `is updated and cleared by itself`() async throws {
+  @Test(.guarantee(.entriesAreStates)) func `an entry of a map is updated and cleared by itself`()
+    async throws
+  {
     let map = MultiplexerMap<Int, Int> { $0 * 10 }
     let entry = map[7]
     #expect(entry.update { $0 += 1 } == nil)
@@ -45,7 +48,8 @@ import Testing
     #expect(map.keys == [8])
   }
 
-  @Test(.guarantee(.entriesAreStates)) func `is prefetched without a caller, unless it is fresh`()
+  @Test(.guarantee(.entriesAreStates))
+  func `an entry of a map is prefetched without a caller, unless it is fresh`()
     async throws
   {
     let gate = Gate()
@@ -65,7 +69,8 @@ import Testing
     #expect(map.statistics.misses == 0, "a prefetch is no request")
   }
 
-  @Test(.guarantee(.entriesAreStates)) func `is a state for streams, closures and parts`() async {
+  @Test(.guarantee(.entriesAreStates))
+  func `an entry of a map is a source of states for streams, closures and parts`() async {
     let map = MultiplexerMap<Int, Int> { $0 }
     let entry = map[7]
     let states = entry.subscription(bufferingPolicy: .unbounded)
@@ -82,7 +87,8 @@ import Testing
     withExtendedLifetime(token) {}
   }
 
-  @Test(.guarantee(.entriesAreStates)) func `goes into a zipper, an array and a request`()
+  @Test(.guarantee(.entriesAreStates))
+  func `an entry of a map goes into a zipper, an array and a request`()
     async throws
   {
     let map = MultiplexerMap<Int, Int> { $0 * 10 }
@@ -94,7 +100,7 @@ import Testing
   }
 
   @Test(.guarantee(.entriesAreStates))
-  func `insists on the refresh of the map that it was made from`() async throws {
+  func `an entry of a map insists on the refresh of the map that it was made from`() async throws {
     let tally = Tally()
     let map = MultiplexerMap<Int, Int> { _ in tally.increment() }
     _ = try await map.request(1)
@@ -102,7 +108,8 @@ import Testing
     #expect(try await map[1].request() == 2)
   }
 
-  @Test(.guarantee(.entriesAreStates)) func `keeps its map, and its streams do not`() async throws {
+  @Test(.guarantee(.entriesAreStates))
+  func `an entry of a map keeps its map, and its streams do not`() async throws {
     weak var weakMap: MultiplexerMap<Int, Int>?
     var stream: AsyncStream<LoadState<Int>>?
     do {

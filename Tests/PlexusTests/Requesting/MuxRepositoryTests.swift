@@ -6,7 +6,7 @@ import Testing
 @Suite(.fewAtOnce) struct `A repository` {
   let repository = MuxRepository()
 
-  @Test func `R8: clears all of its members`() async throws {
+  @Test func `a repository clears all of its members`() async throws {
     let profile = Multiplexer { 1 }.register(in: repository)
     let users = MultiplexerMap<Int, Int> { $0 }.register(in: repository)
     _ = try await profile.request()
@@ -17,7 +17,7 @@ import Testing
   }
 
   @Test(.guarantee(.repositoryClearDetachesFirst), arguments: CacheKind.allCases)
-  func `R8: detaches fetches in flight, so that later requests get nothing of them`(
+  func `a repository detaches fetches in flight, so that later requests get nothing of them`(
     kind: CacheKind
   ) async throws {
     let gate = Gate()
@@ -39,7 +39,7 @@ import Testing
   }
 
   @Test(.guarantee(.repositoryClearDetachesFirst))
-  func `R8: cuts all members off before it waits for the first of them`() async throws {
+  func `a repository cuts all members off before it waits for the first of them`() async throws {
     let gate = Gate()
     let first = Member(gate: gate)
     let second = Member(gate: gate)
@@ -55,7 +55,7 @@ import Testing
   }
 
   @Test(.guarantee(.cachesRegisterWeakly))
-  func `clears the others when one fails, and names every error`() async throws {
+  func `a repository clears the others when one fails, and names every error`() async throws {
     let gate = Gate()
     gate.open()
     let failing = [Member(gate: gate, error: Broken()), Member(gate: gate, error: Offline())]
@@ -76,7 +76,7 @@ import Testing
     withExtendedLifetime(failing) {}
   }
 
-  @Test func `clears memory only, and keeps fetches in flight`() async throws {
+  @Test func `a repository clears memory only, and keeps fetches in flight`() async throws {
     let gate = Gate()
     let origin = ScriptedFetcher<Int>([.success(1), .success(2)], gate: gate)
     let cache = Multiplexer { try await origin.fetch() }.register(in: repository)
@@ -93,7 +93,7 @@ import Testing
   }
 
   @Test(.guarantee(.cachesRegisterWeakly), arguments: CacheKind.allCases)
-  func `holds its members weakly`(kind: CacheKind) async throws {
+  func `a repository holds its members weakly`(kind: CacheKind) async throws {
     do {
       let cache = kind.make { 1 }
       cache.register(in: repository)
@@ -104,7 +104,8 @@ import Testing
     try await repository.clearAll()
   }
 
-  @Test func `has a member once, however often and under whatever reference it registers`() {
+  @Test
+  func `a repository has a member once, however often and under whatever reference it registers`() {
     let cache = Multiplexer { 1 }
     repository.register(cache)
     repository.register(cache)
@@ -122,7 +123,9 @@ import Testing
     #expect(repository.count == 0)
   }
 
-  @Test func `keeps a member that was registered through a released reference`() async throws {
+  @Test func `a repository keeps a member that was registered through a released reference`()
+    async throws
+  {
     let cache = Multiplexer { 1 }
     cache.refresh().register(in: repository)
     _ = try await cache.request()
@@ -130,18 +133,20 @@ import Testing
     #expect(cache.cachedValue == nil)
   }
 
-  @Test func `removes any number of released members`() async throws {
+  @Test func `a repository removes any number of released members`() async throws {
     for _ in 0..<1_000 { _ = Multiplexer { 1 }.register(in: repository) }
     #expect(repository.count == 0)
   }
 
-  @Test func `is there for the whole process`() async throws {
+  @Test func `a repository is there for the whole process`() async throws {
     let cache = Multiplexer { 1 }.register()
     #expect(MuxRepository.shared.count >= 1)
     MuxRepository.shared.unregister(cache)
   }
 
-  @Test func `supports a member that registers others when it is detached`() async throws {
+  @Test func `a repository supports members that register others when they are detached`()
+    async throws
+  {
     let repository = repository
     let member = Member(gate: nil) {
       repository.register(Multiplexer { 1 })

@@ -8,7 +8,9 @@ import Testing
   let policy = CachePolicy(timeToLive: .seconds(60))
 
   @Test(.guarantee(.optimisticUpdatesRollBack), arguments: CacheKind.allCases)
-  func `is seen before it suspends, and stays when it is committed`(kind: CacheKind) async throws {
+  func `an optimistic update is seen before it suspends, and stays when it is committed`(
+    kind: CacheKind
+  ) async throws {
     let cache = kind.makeList(policy: policy, clock: clock)
     clock.advance(by: .seconds(10))
     let gate = Gate()
@@ -21,13 +23,13 @@ import Testing
   }
 
   @Test(arguments: CacheKind.allCases)
-  func `returns what the commit returns`(kind: CacheKind) async throws {
+  func `an optimistic update returns what the commit returns`(kind: CacheKind) async throws {
     let cache = kind.makeList(policy: policy, clock: clock)
     #expect(try await cache.update(optimistically: { $0 = [1] }, commit: { "saved" }) == "saved")
   }
 
   @Test(.guarantee(.optimisticUpdatesRollBack), arguments: CacheKind.allCases)
-  func `that fails is taken back`(kind: CacheKind) async throws {
+  func `an optimistic update that fails is taken back`(kind: CacheKind) async throws {
     let cache = kind.makeList(policy: policy, clock: clock)
     let states = Recorder(cache.subscribe())
     let gate = Gate()
@@ -39,7 +41,7 @@ import Testing
   }
 
   @Test(.guarantee(.optimisticUpdatesRollBack), arguments: CacheKind.allCases)
-  func `that fails under a later one is taken out, and the later one stays`(
+  func `an optimistic update that fails under a later one is taken out, and the later one stays`(
     kind: CacheKind
   ) async throws {
     let cache = kind.makeList(policy: policy, clock: clock)
@@ -60,7 +62,7 @@ import Testing
   }
 
   @Test(.guarantee(.optimisticUpdatesRollBack), arguments: CacheKind.allCases)
-  func `that fails under a change that cannot be made again refreshes the key`(
+  func `an update that fails under a change that cannot be made again refreshes the key`(
     kind: CacheKind
   ) async throws {
     let cache = kind.makeList(policy: policy, clock: clock)
@@ -74,7 +76,9 @@ import Testing
   }
 
   @Test(.guarantee(.optimisticUpdatesRollBack), arguments: CacheKind.allCases)
-  func `that fails takes back nothing that was stored since`(kind: CacheKind) async throws {
+  func `an optimistic update that fails takes back nothing that was stored since`(
+    kind: CacheKind
+  ) async throws {
     let cache = kind.makeList(policy: policy, clock: clock)
     let gate = Gate()
     let task = cache.update(adding: 1, gate, fails: true)
@@ -86,7 +90,9 @@ import Testing
   }
 
   @Test(arguments: CacheKind.allCases)
-  func `whose commit stores the value leaves it fresh`(kind: CacheKind) async throws {
+  func `an optimistic update whose commit stores the value leaves it fresh`(
+    kind: CacheKind
+  ) async throws {
     let cache = kind.makeList(policy: policy, clock: clock)
     try await cache.update(optimistically: { $0.append(1) }, commit: { cache.store([1, 2]) })
     #expect(try await cache.request() == [1, 2])
@@ -94,7 +100,10 @@ import Testing
   }
 
   @Test(arguments: CacheKind.allCases, [true, false])
-  func `that ends after a clear restores nothing`(kind: CacheKind, fails: Bool) async throws {
+  func `an optimistic update that ends after a clear restores nothing`(
+    kind: CacheKind,
+    fails: Bool
+  ) async throws {
     let cache = kind.makeList(policy: policy, clock: clock)
     let gate = Gate()
     let task = cache.update(adding: 1, gate, fails: fails)
@@ -106,7 +115,9 @@ import Testing
   }
 
   @Test(.guarantee(.optimisticUpdatesStayUntilCommitted), arguments: CacheKind.allCases)
-  func `is not replaced by a fetch that began before it`(kind: CacheKind) async throws {
+  func `an optimistic update is not replaced by a fetch that began before it`(
+    kind: CacheKind
+  ) async throws {
     let fetching = Gate()
     let cache = kind.make([Int].self, policy: policy, clock: clock) {
       try await fetching.wait()
@@ -130,7 +141,7 @@ import Testing
     arguments: CacheKind.allCases,
     [true, false]
   )
-  func `stays on top of a fetch that began after it, and refreshes the key when it is committed`(
+  func `an update stays on top of a later fetch, and refreshes the key when it is committed`(
     kind: CacheKind,
     fails: Bool
   ) async throws {
@@ -147,7 +158,7 @@ import Testing
   }
 
   @Test(.guarantee(.committedUpdatesAreNotLost), arguments: CacheKind.allCases)
-  func `that is committed during a fetch that began after it refreshes the key`(
+  func `an update that is committed during a fetch that began after it refreshes the key`(
     kind: CacheKind
   ) async throws {
     let fetching = Gate()
@@ -173,7 +184,7 @@ import Testing
   }
 
   @Test(.guarantee(.committedUpdatesAreNotLost), arguments: 0..<40)
-  func `is never lost among fetches, refreshes and clears, and leaves no trace if it fails`(
+  func `an update is never lost among fetches and clears, and leaves no trace if it fails`(
     seed: UInt64
   ) async throws {
     var random = SeededRandom(seed: seed)
@@ -230,7 +241,9 @@ import Testing
   }
 
   @Test(arguments: CacheKind.allCases)
-  func `without a value commits and changes nothing`(kind: CacheKind) async throws {
+  func `an optimistic update without a value commits and changes nothing`(
+    kind: CacheKind
+  ) async throws {
     let calls = Tally()
     let cache = kind.make([Int].self, policy: policy, clock: clock) { [99] }
     try await cache.update(optimistically: { _ in calls.increment() }, commit: {})
@@ -239,7 +252,9 @@ import Testing
   }
 
   @Test(.guarantee(.optimisticUpdatesStayUntilCommitted))
-  func `is written once it is committed, and what was there before until then`() async throws {
+  func `an update is written once it is committed, and until then what was there before`()
+    async throws
+  {
     let cacher = SimpleCacher()
     let map = MultiplexerMap<Int, Int>(policy: policy, cacher: cacher, clock: clock) { $0 }
     map.store(1, for: 7)
@@ -257,7 +272,9 @@ import Testing
   }
 
   @Test(.guarantee(.optimisticUpdatesStayUntilCommitted))
-  func `is written once it is committed, though one before it fails later`() async throws {
+  func `an optimistic update is written once it is committed, though one before it fails later`()
+    async throws
+  {
     let cacher = SimpleCacher()
     let map = MultiplexerMap<Int, Int>(policy: policy, cacher: cacher, clock: clock) { $0 }
     map.store(1, for: 7)
@@ -280,7 +297,7 @@ import Testing
   }
 
   @Test(.guarantee(.optimisticUpdatesStayUntilCommitted))
-  func `that fails alone leaves nothing to be written`() async throws {
+  func `an optimistic update that fails alone leaves nothing to be written`() async throws {
     let cacher = SimpleCacher()
     let map = MultiplexerMap<Int, Int>(policy: policy, cacher: cacher, clock: clock) { $0 }
     let events = Recorder(map.events())
@@ -297,7 +314,7 @@ import Testing
   }
 
   @Test(.guarantee(.optimisticUpdatesStayUntilCommitted))
-  func `is not written when it leaves memory`() async throws {
+  func `an optimistic update is not written when it leaves memory`() async throws {
     let cacher = SimpleCacher()
     let map = MultiplexerMap<Int, Int>(policy: policy, cacher: cacher, clock: clock) { $0 }
     map.store(1, for: 7)
@@ -313,7 +330,7 @@ import Testing
   }
 
   @Test(.guarantee(.optimisticUpdatesStayUntilCommitted), arguments: [true, false])
-  func `is written behind once it is committed, and not before or if it fails`(
+  func `an update is written behind once it is committed, and not before or if it fails`(
     fails: Bool
   ) async throws {
     let cacher = SimpleCacher()
@@ -349,7 +366,7 @@ import Testing
   }
 
   @Test(.guarantee(.optimisticUpdatesStayUntilCommitted), arguments: [true, false])
-  func `whose key is evicted is not written, and then fetched unless it has failed`(
+  func `an update of an evicted key is not written, and the key fetched unless it has failed`(
     fails: Bool
   ) async throws {
     let cacher = SimpleCacher()
@@ -380,7 +397,9 @@ import Testing
   }
 
   @Test(.guarantee(.optimisticUpdatesRollBack), arguments: 0..<60)
-  func `among others leaves the values that were committed, in order`(seed: UInt64) async throws {
+  func `an optimistic update among others leaves the values that were committed, in order`(
+    seed: UInt64
+  ) async throws {
     var random = SeededRandom(seed: seed)
     let cache = CacheKind.map.makeList(policy: policy, clock: clock)
     var open: [(number: Int, gate: Gate, fails: Bool, task: Task<Void, any Error>)] = []

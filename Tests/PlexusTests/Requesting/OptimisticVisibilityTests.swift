@@ -22,7 +22,7 @@ import Testing
   }
 
   @Test(.guarantee(.optimisticUpdatesDoNotFlicker), arguments: CacheKind.allCases)
-  func `does not flicker while polls end that began before it was committed`(
+  func `an open change does not flicker while polls end that began before its commit`(
     kind: CacheKind
   ) async throws {
     let origin = Guarded([1])
@@ -55,7 +55,7 @@ import Testing
   }
 
   @Test(.guarantee(.optimisticUpdatesDoNotFlicker), arguments: CacheKind.allCases)
-  func `without a value is seen on the first one that arrives before it is committed`(
+  func `an open change without a value is made on the first one that arrives before its commit`(
     kind: CacheKind
   ) async throws {
     let origin = Guarded([1])
@@ -80,7 +80,7 @@ import Testing
   }
 
   @Test(.guarantee(.optimisticUpdatesDoNotFlicker), arguments: CacheKind.allCases)
-  func `stays on top of a value that is stored, and begins one fetch when it is committed`(
+  func `an open change stays on top of a stored value, and begins one fetch at its commit`(
     kind: CacheKind
   ) async throws {
     let fetching = Gate()
@@ -111,7 +111,9 @@ import Testing
   }
 
   @Test(.guarantee(.refreshesReturnFetchedValues), arguments: CacheKind.allCases)
-  func `does not satisfy a refresh by being taken back`(kind: CacheKind) async throws {
+  func `an open change does not satisfy a refresh when it is taken back`(
+    kind: CacheKind
+  ) async throws {
     let cache = kind.makeList(policy: policy, clock: clock)
     let gate = Gate()
     let task = cache.update(adding: 1, gate, fails: true)
@@ -123,7 +125,7 @@ import Testing
   }
 
   @Test(.guarantee(.updatesOnOptimisticChangesStay), arguments: [true, false])
-  func `that fails under an update leaves what is written and shown the same`(
+  func `a change that fails under an update leaves what is written and shown the same`(
     isFlushedBefore: Bool
   ) async throws {
     let cacher = ControlledCacher<[Int]>()
@@ -150,7 +152,7 @@ import Testing
   }
 
   @Test(.guarantee(.updatesOnOptimisticChangesStay))
-  func `under an update is written with it when it leaves memory, unless it has failed`()
+  func `a change is written with the update above it when memory is left, unless it has failed`()
     async throws
   {
     for fails in [true, false] {
@@ -180,7 +182,8 @@ import Testing
   }
 
   @Test(.guarantee(.optimisticUpdatesDoNotFlicker))
-  func `is not part of the value that an origin confirms as unchanged`() async throws {
+  func `an open change is not part of the value that an origin confirms as unchanged`() async throws
+  {
     let map = MultiplexerMap<Int, [Int]>(policy: policy, clock: clock) {
       (_: Int, context: FetchContext<[Int]>) in
       #expect(context.previousValue == [0])
@@ -202,7 +205,7 @@ import Testing
   }
 
   @Test(.guarantee(.optimisticUpdatesDoNotFlicker))
-  func `stays on top of a value that is read from the cacher`() async throws {
+  func `an open change stays on top of a value that is read from the cacher`() async throws {
     let cacher = ControlledCacher<[Int]>()
     let map = MultiplexerMap<Int, [Int]>(
       policy: CachePolicy(cacherRead: .beforeFetch),
@@ -255,7 +258,7 @@ import Testing
   }
 
   @Test(.guarantee(.committedChangesAreNotRepeated), arguments: [true, false])
-  func `is not repeated on the value of an attempt that begins after its commit`(
+  func `a change is not repeated on the value of an attempt that begins after its commit`(
     isBulk: Bool
   ) async throws {
     let origin = RetriedOrigin()
@@ -269,7 +272,7 @@ import Testing
   }
 
   @Test(.guarantee(.committedChangesAreNotRepeated))
-  func `is not repeated on the value of a fetch that begins once the cacher was read`()
+  func `a change is not repeated on the value of a fetch that begins once the cacher was read`()
     async throws
   {
     let cacher = ControlledCacher<[Int]>()

@@ -10,7 +10,8 @@ import Testing
   // MARK: - dataloader
 
   @Test(.guarantee(.scenariosOfOtherCachesHold))
-  func `dataloader: keys go to the batch in the order of the calls, each once`() async throws {
+  func `as in dataloader, keys reach the batch in the order of the calls, each once`() async throws
+  {
     let calls = Guarded<[[String]]>([])
     let map = MultiplexerMap<String, String>.bulk(
       clock: clock,
@@ -28,7 +29,7 @@ import Testing
     #expect(calls.withLock { $0 } == [["b", "a", "c"]])
   }
 
-  @Test func `dataloader: a primed key is not loaded, and a cleared one is loaded again`()
+  @Test func `as in dataloader, a primed key is not loaded, and a cleared one is loaded again`()
     async throws
   {
     let origin = BulkOrigin(isOpen: true)
@@ -40,7 +41,7 @@ import Testing
   }
 
   @Test(.guarantee(.scenariosOfOtherCachesHold))
-  func `dataloader: an error of one key leaves the others their values`() async {
+  func `as in dataloader, an error of one key leaves the others their values`() async {
     let map = MultiplexerMap<Int, Int>.bulk(clock: clock) {
       keys -> [Int: Result<FetchResult<Int>, any Error>] in
       Dictionary(
@@ -57,7 +58,7 @@ import Testing
   // MARK: - TanStack Query
 
   @Test(.guarantee(.scenariosOfOtherCachesHold))
-  func `TanStack Query: a mutation is shown, rolled back, and the query is invalidated`()
+  func `as in TanStack Query, a mutation is shown, rolled back, and the query is invalidated`()
     async throws
   {
     let server = Guarded(["milk"])
@@ -78,7 +79,7 @@ import Testing
     #expect(try await todos.refresh().request() == ["milk", "eggs"])
   }
 
-  @Test func `TanStack Query: queries are invalidated by what their keys have in common`()
+  @Test func `as in TanStack Query, queries are invalidated by what their keys have in common`()
     async throws
   {
     let calls = Tally()
@@ -92,7 +93,9 @@ import Testing
   // MARK: - Caffeine
 
   @Test(.guarantee(.scenariosOfOtherCachesHold))
-  func `Caffeine: expiry after access and after write, whichever comes first`() async throws {
+  func `as in Caffeine, values expire after access and after write, whichever comes first`()
+    async throws
+  {
     let calls = Tally()
     let policy = CachePolicy(timeToLive: .seconds(100), timeToIdle: .seconds(30))
     let map = MultiplexerMap<Int, Int>(policy: policy, clock: clock) { _ in calls.increment() }
@@ -106,7 +109,7 @@ import Testing
   }
 
   @Test(.guarantee(.scenariosOfOtherCachesHold))
-  func `Caffeine: a refresh after write returns the old value until the new one is there`()
+  func `as in Caffeine, a refresh after write returns the old value until the new one is there`()
     async throws
   {
     let gate = Gate()
@@ -130,7 +133,7 @@ import Testing
   // MARK: - FusionCache
 
   @Test(.guarantee(.scenariosOfOtherCachesHold))
-  func `FusionCache: fail-safe, a soft timeout, and a hard timeout without a value`()
+  func `as in FusionCache, there are fail-safe, a soft timeout, and a hard timeout`()
     async throws
   {
     let gate = Gate()

@@ -7,7 +7,7 @@ import Testing
   @TaskLocal private static var note = "none"
 
   @Test(.guarantee(.callersRaiseThePriority), arguments: CacheKind.allCases)
-  func `R18: has none of the task-locals of the caller that began it`(
+  func `the task of a fetch has none of the task-locals of the caller that began it`(
     kind: CacheKind
   ) async throws {
     let cache = kind.make { Self.note }
@@ -16,7 +16,7 @@ import Testing
   }
 
   @Test(arguments: CacheKind.allCases, [TaskPriority.low, .high])
-  func `R18: begins with the priority of the caller that began it`(
+  func `the task of a fetch begins with the priority of the caller that began it`(
     kind: CacheKind,
     priority: TaskPriority
   ) async throws {
@@ -28,7 +28,7 @@ import Testing
   }
 
   @Test(.guarantee(.callersRaiseThePriority), arguments: [TaskPriority.low, .high])
-  func `R18: of several keys begins with the priority of the caller that began it`(
+  func `the task of a fetch of several keys has the priority of the caller that began it`(
     priority: TaskPriority
   ) async throws {
     let priorities = RecordedChannel<TaskPriority>()
@@ -47,7 +47,7 @@ import Testing
     arguments: CacheKind.allCases,
     [Duration.seconds(5), nil]
   )
-  func `R18: is raised to the priority of a caller that joins`(
+  func `the task of a fetch is raised to the priority of a caller that joins`(
     kind: CacheKind,
     timeout: Duration?
   ) async throws {
@@ -73,7 +73,7 @@ import Testing
   }
 
   @Test(arguments: CacheKind.allCases)
-  func `R18: is raised to the priority of a caller that joins the renewal of a value, too`(
+  func `the task of a fetch is raised by a caller that joins the renewal of a value, too`(
     kind: CacheKind
   ) async throws {
     let (gate, clock, tally) = (Gate(), ManualClock(), Tally())
@@ -95,7 +95,7 @@ import Testing
   }
 
   @Test(.guarantee(.callersRaiseThePriority), arguments: CacheKind.allCases)
-  func `R18: is raised with a caller that becomes more urgent while it waits`(
+  func `the task of a fetch is raised with a caller that becomes more urgent while it waits`(
     kind: CacheKind
   ) async throws {
     let gate = Gate()
@@ -113,7 +113,7 @@ import Testing
   }
 
   @Test(arguments: CacheKind.allCases)
-  func `runs apart from the actor of its caller`(kind: CacheKind) async throws {
+  func `the task of a fetch runs apart from the actor of its caller`(kind: CacheKind) async throws {
     let cache = kind.make { @concurrent () async throws -> Bool in
       #isolation == nil
     }

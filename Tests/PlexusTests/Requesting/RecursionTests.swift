@@ -5,7 +5,7 @@ import Testing
 
 @Suite(.fewAtOnce) struct `A request inside a fetch` {
   @Test(.guarantee(.cyclesFailInsteadOfDeadlocking), arguments: CacheKind.allCases)
-  func `R11: of the same key is an error, whatever else the fetch does first`(
+  func `a request of the same key inside a fetch is an error, whatever the fetch does first`(
     kind: CacheKind
   ) async throws {
     let own = OwnCache<CacheUnderTest<Int>>()
@@ -21,7 +21,9 @@ import Testing
   }
 
   @Test(arguments: CacheKind.allCases)
-  func `R11: is found in child tasks and tasks that inherit, too`(kind: CacheKind) async throws {
+  func `a request of the same key is found in child tasks and tasks that inherit, too`(
+    kind: CacheKind
+  ) async throws {
     let own = OwnCache<CacheUnderTest<Int>>()
     let cache = kind.make(id: "own") {
       guard let cache = await own.first() else { return 0 }
@@ -36,7 +38,10 @@ import Testing
     #expect(try await cache.request() == 1)
   }
 
-  @Test func `R11: is an error also through the load of a publisher`() async throws {
+  @Test
+  func `a request of the same key inside a fetch is an error also through a publisher's load`()
+    async throws
+  {
     let publisher = DataPublisher<Int>()
     let own = OwnCache<Multiplexer<Int>>()
     let cache = Multiplexer<Int>(id: "own") {
@@ -50,7 +55,7 @@ import Testing
   }
 
   @Test(.guarantee(.cyclesAreFoundThroughOtherTypes))
-  func `R11: is an error also through a zipper`() async throws {
+  func `a request of the same key inside a fetch is an error also through a zipper`() async throws {
     let own = OwnCache<Multiplexer<Int>>()
     let other = Multiplexer<Int> { 2 }
     let cache = Multiplexer<Int>(id: "own") {
@@ -65,7 +70,7 @@ import Testing
   }
 
   @Test(.guarantee(.cyclesAreFoundThroughOtherTypes))
-  func `R11: is an error also in the action of a debouncer that the fetch flushes`()
+  func `a request of the same key is an error also in a debounced action that the fetch flushes`()
     async throws
   {
     let own = OwnCache<Multiplexer<Int>>()
@@ -88,7 +93,7 @@ import Testing
   }
 
   @Test(.guarantee(.cyclesAreFoundThroughOtherTypes))
-  func `R11: of a fetch that flushes the debouncer whose action requests it does not wait`()
+  func `a fetch that flushes the debouncer whose action requests it does not wait for itself`()
     async throws
   {
     let own = OwnCache<Multiplexer<Int>>()
@@ -114,7 +119,9 @@ import Testing
   }
 
   @Test(.guarantee(.cyclesFailInsteadOfDeadlocking))
-  func `R11: is an error also around a circle, which the error names`() async throws {
+  func `a request inside a fetch is an error also around a circle, which the error names`()
+    async throws
+  {
     let third = OwnCache<Multiplexer<Int>>()
     let first = Multiplexer<Int>(id: "a") {
       guard let cache = await third.first() else { return 0 }
@@ -128,7 +135,7 @@ import Testing
     }
   }
 
-  @Test func `R11: of another key is none`() async throws {
+  @Test func `a request of another key inside a fetch is no error`() async throws {
     let own = OwnCache<MultiplexerMap<Int, Int>>()
     let map = MultiplexerMap<Int, Int> { number in
       guard number > 1, let map = await own.first() else { return number }
@@ -139,7 +146,7 @@ import Testing
     #expect(map.statistics.fetches == 31)
   }
 
-  @Test func `R11: of several keys at once finds each circle`() async throws {
+  @Test func `a request of several keys inside a fetch finds each circle`() async throws {
     let own = OwnCache<MultiplexerMap<Int, Int>>()
     let map = MultiplexerMap<Int, Int>(id: "m") { number in
       guard number < 3, let map = await own.first() else { return number }
@@ -157,7 +164,7 @@ import Testing
   }
 
   @Test(.guarantee(.cyclesFailInsteadOfDeadlocking))
-  func `R11: of two fetches that would wait for each other fails for one of them`()
+  func `one of two fetches that would wait for each other fails`()
     async throws
   {
     let both = Gate()
@@ -182,7 +189,7 @@ import Testing
   }
 
   @Test(arguments: CacheKind.allCases)
-  func `R11: of a fresh value of its own key while it is refreshed is a hit`(
+  func `a fetch may request a fresh value of its own key while it is refreshed`(
     kind: CacheKind
   ) async throws {
     let own = OwnCache<CacheUnderTest<Int>>()
@@ -198,7 +205,7 @@ import Testing
   }
 
   @Test(arguments: CacheKind.allCases)
-  func `R11: that insists on a refresh after its own beginning is an error`(
+  func `a request inside a fetch that insists on a later refresh is an error`(
     kind: CacheKind
   ) async throws {
     let own = OwnCache<CacheUnderTest<Int>>()
@@ -215,7 +222,9 @@ import Testing
     }
   }
 
-  @Test func `R11: that waits for a fetch queued behind its own is an error`() async throws {
+  @Test func `a request inside a fetch that waits for one queued behind its own is an error`()
+    async throws
+  {
     let outer = OwnCache<Multiplexer<Int>>()
     let tally = Tally()
     let helper = MultiplexerMap<Int, Int>(id: "helper") { _ in
@@ -234,7 +243,7 @@ import Testing
   }
 
   @Test(arguments: CacheKind.allCases)
-  func `R11: of the same key after it was detached is an error as before`(
+  func `a request of the same key after its fetch was detached is an error as before`(
     kind: CacheKind
   ) async throws {
     let own = OwnCache<CacheUnderTest<Int>>()
@@ -251,7 +260,7 @@ import Testing
   }
 
   @Test(.guarantee(.ownKeyRequestsThrow), arguments: CacheKind.allCases)
-  func `R11: by a task that outlives the fetch is a request like any other`(
+  func `a request by a task that outlives its fetch is like any other`(
     kind: CacheKind
   ) async throws {
     let own = OwnCache<CacheUnderTest<Int>>()
@@ -276,7 +285,7 @@ import Testing
   }
 
   @Test(.guarantee(.ownKeyRequestsThrow), arguments: CacheKind.allCases)
-  func `R11: by a task that the fetch does not wait for leaves the fetch its result`(
+  func `a request by a task that the fetch does not wait for leaves the fetch its result`(
     kind: CacheKind
   ) async throws {
     let own = OwnCache<CacheUnderTest<Int>>()
@@ -300,7 +309,7 @@ import Testing
   }
 
   @Test(.guarantee(.ownKeyRequestsThrow), arguments: CacheKind.allCases)
-  func `R11: by a detached task that the fetch does not wait for gets the result of the fetch`(
+  func `a request by a detached task that is not waited for gets the result of the fetch`(
     kind: CacheKind
   ) async throws {
     let own = OwnCache<CacheUnderTest<Int>>()
@@ -316,7 +325,7 @@ import Testing
   }
 
   @Test(.guarantee(.ownKeyRequestsThrow), arguments: CacheKind.allCases)
-  func `R11: by a detached task that the fetch waits for is ended by the fetch timeout`(
+  func `a request by a detached task that the fetch waits for is ended by the fetch timeout`(
     kind: CacheKind
   ) async throws {
     let own = OwnCache<CacheUnderTest<Int>>()
@@ -335,7 +344,7 @@ import Testing
   }
 
   @Test(arguments: CacheKind.allCases)
-  func `may store, refresh and clear its own key`(kind: CacheKind) async throws {
+  func `a fetch may store, refresh and clear its own key`(kind: CacheKind) async throws {
     let own = OwnCache<CacheUnderTest<Int>>()
     let tally = Tally()
     let cache = kind.make {

@@ -12,7 +12,7 @@ import Testing
     arguments: CacheKind.allCases,
     [(49, 1), (50, 2), (59, 2)]
   )
-  func `begins with the first request so long before the end`(
+  func `a refresh ahead begins with the first request in the given time before the end`(
     kind: CacheKind,
     expected: (seconds: Int, fetches: Int)
   ) async throws {
@@ -32,7 +32,9 @@ import Testing
   }
 
   @Test(.guarantee(.refreshAheadRenewsOnce), arguments: CacheKind.allCases)
-  func `is one fetch, and requests meanwhile get the value at once`(kind: CacheKind) async throws {
+  func `a refresh ahead is one fetch, and requests meanwhile get the value at once`(
+    kind: CacheKind
+  ) async throws {
     let gate = Gate()
     let origin = Tally()
     let cache = kind.make(policy: policy, clock: clock) {
@@ -54,7 +56,9 @@ import Testing
   }
 
   @Test(.guarantee(.refreshAheadRenewsOnce), arguments: CacheKind.allCases)
-  func `that fails is tried again after half of the rest`(kind: CacheKind) async throws {
+  func `a refresh ahead that fails is tried again after half of the remaining time`(
+    kind: CacheKind
+  ) async throws {
     let origin = ScriptedFetcher<Int>([
       .success(1), .failure(Broken()), .failure(Broken()), .success(4),
     ])
@@ -80,7 +84,7 @@ import Testing
   }
 
   @Test(.guarantee(.refreshAheadRenewsOnce))
-  func `goes by the time to live that came with the value`() async throws {
+  func `a refresh ahead goes by the time to live that came with the value`() async throws {
     let cache = CacheKind.map.makeInformed(Int.self, policy: policy, clock: clock) { context in
       .value((context.previousValue ?? 0) + 1, timeToLive: .seconds(20))
     }
@@ -95,7 +99,7 @@ import Testing
     #expect(cache.statistics.fetches == 2)
   }
 
-  @Test func `renews many keys with one fetch`() async throws {
+  @Test func `a refresh ahead renews many keys with one fetch`() async throws {
     let origin = BulkOrigin(isOpen: true)
     let map = origin.makeMap(policy: policy, clock: clock)
     _ = await map.request([1, 2, 3])
@@ -105,7 +109,7 @@ import Testing
     #expect(origin.calls == [[1, 2, 3], [1, 2, 3]])
   }
 
-  @Test func `of a value without an end never begins`() async throws {
+  @Test func `a refresh ahead of a value without an end never begins`() async throws {
     let policy = CachePolicy(timeToLive: .seconds(Int64.max), refreshAhead: .seconds(Int64.max))
     let map = MultiplexerMap<Int, Int>(policy: policy, clock: clock) { $0 }
     _ = try await map.request(1)

@@ -24,7 +24,7 @@ import Testing
   }
 
   @Test(arguments: CacheKind.allCases)
-  func `R9: of a value at rest fetches with the next request, which waits`(
+  func `a refresh of a value at rest fetches with the next request, which waits`(
     kind: CacheKind
   ) async throws {
     let cache = try await loaded(kind)
@@ -41,7 +41,7 @@ import Testing
   }
 
   @Test(.guarantee(.refreshCausesOneMoreFetch), arguments: CacheKind.allCases)
-  func `R9: returns a reference whose requests wait for what was fetched after it`(
+  func `a refresh returns a reference whose requests wait for what was fetched after it`(
     kind: CacheKind
   ) async throws {
     let cache = try await loaded(kind)
@@ -59,7 +59,7 @@ import Testing
   }
 
   @Test(.guarantee(.refreshCausesOneMoreFetch), arguments: CacheKind.allCases)
-  func `R9: during a fetch makes one more run after it, however many refreshes there were`(
+  func `a refresh during a fetch makes one more run after it, however many refreshes there were`(
     kind: CacheKind
   ) async throws {
     let cache = try await loaded(kind)
@@ -82,7 +82,7 @@ import Testing
   }
 
   @Test(arguments: CacheKind.allCases)
-  func `R9: during the very first fetch leaves its callers their result`(
+  func `a refresh during the very first fetch leaves its callers their result`(
     kind: CacheKind
   ) async throws {
     let tally = Tally()
@@ -105,7 +105,7 @@ import Testing
   }
 
   @Test(arguments: CacheKind.allCases)
-  func `R9: runs its fetch also without callers`(kind: CacheKind) async throws {
+  func `a refresh runs its fetch also without callers`(kind: CacheKind) async throws {
     let cache = try await loaded(kind)
     cache.refresh()
     let early = begin { try await cache.request() }
@@ -120,7 +120,7 @@ import Testing
   }
 
   @Test(arguments: CacheKind.allCases)
-  func `R9: is served by the fetch after a failed one`(kind: CacheKind) async throws {
+  func `a refresh is served by the fetch after a failed one`(kind: CacheKind) async throws {
     let origin = ScriptedFetcher<Int>(
       [.success(1), .failure(Broken()), .failure(Broken()), .success(4)],
       gate: gate
@@ -145,7 +145,7 @@ import Testing
   }
 
   @Test(arguments: CacheKind.allCases)
-  func `R9: does not make others wait once a value has expired that is being renewed anyway`(
+  func `a refresh does not delay others once an expired value is being renewed anyway`(
     kind: CacheKind
   ) async throws {
     var policy = CachePolicy()
@@ -167,7 +167,8 @@ import Testing
   }
 
   @Test(arguments: CacheKind.allCases)
-  func `R9: does not bind the requests of an earlier reference`(kind: CacheKind) async throws {
+  func `a refresh does not bind the requests of an earlier reference`(kind: CacheKind) async throws
+  {
     let cache = try await loaded(kind)
     let first = cache.refresh()
     let waiting = begin { try await first.request() }
@@ -183,7 +184,7 @@ import Testing
   }
 
   @Test(arguments: CacheKind.allCases)
-  func `R9: during a fetch that is cancelled then still runs one more`(
+  func `a refresh during a fetch that is cancelled then still runs one more`(
     kind: CacheKind
   ) async throws {
     var policy = CachePolicy()
@@ -202,7 +203,7 @@ import Testing
   }
 
   @Test(arguments: CacheKind.allCases)
-  func `R10: is satisfied by a value that is stored after it`(kind: CacheKind) async throws {
+  func `a refresh is satisfied by a value that is stored after it`(kind: CacheKind) async throws {
     let cache = try await loaded(kind)
     let refreshed = cache.refresh()
     cache.store(7)
@@ -211,7 +212,7 @@ import Testing
     #expect(gate.arrivalCount == 1)
   }
 
-  @Test func `R9: of one key does not affect the others`() async throws {
+  @Test func `a refresh of one key does not affect the others`() async throws {
     let tally = Tally()
     let map = MultiplexerMap<String, Int>(clock: clock) { _ in tally.increment() }
     _ = try await map.request("a")
@@ -223,7 +224,7 @@ import Testing
     #expect(try await map.request("a") == 4)
   }
 
-  @Test func `R9: of one key after another insists on each of them`() async throws {
+  @Test func `a refresh of one key after another insists on each of them`() async throws {
     let tally = Tally()
     let map = MultiplexerMap<String, Int>(clock: clock) { _ in tally.increment() }
     _ = try await map.request("a")
@@ -233,7 +234,7 @@ import Testing
     #expect(try await refreshed.request("b") == 4)
   }
 
-  @Test func `R9: of all keys marks each of them, and fetches none by itself`() async throws {
+  @Test func `a refresh of all keys marks each of them, and fetches none by itself`() async throws {
     let tally = Tally()
     let map = MultiplexerMap<Int, Int>(clock: clock) { _ in tally.increment() }
     for key in 0..<100 { _ = try await map.request(key) }
@@ -244,7 +245,7 @@ import Testing
     #expect(tally.value == 200)
   }
 
-  @Test func `R9: of all keys runs one more fetch for each key in flight`() async throws {
+  @Test func `a refresh of all keys runs one more fetch for each key in flight`() async throws {
     let map = MultiplexerMap<Int, String>(clock: clock) { [gate] key in
       try await gate.wait()
       return "\(key)"

@@ -5,7 +5,7 @@ import Testing
 
 @Suite(.fewAtOnce) struct `Releasing` {
   @Test(.guarantee(.releasedCachesEndTheirStreams), arguments: CacheKind.allCases)
-  func `a cache while a fetch runs still gives the callers their result`(
+  func `releasing a cache while a fetch runs still gives the callers their result`(
     kind: CacheKind
   ) async throws {
     let gate = Gate()
@@ -19,7 +19,9 @@ import Testing
   }
 
   @Test(.guarantee(.releasedCachesEndTheirStreams), arguments: CacheKind.allCases)
-  func `a cache frees its closure, its values and its errors`(kind: CacheKind) async throws {
+  func `releasing a cache frees its closure, its values and its errors`(
+    kind: CacheKind
+  ) async throws {
     let tokens = Tokens()
     do {
       let cache = kind.make { [token = tokens.make()] in
@@ -36,7 +38,7 @@ import Testing
   }
 
   @Test(arguments: CacheKind.allCases)
-  func `a cache whose fetch runs unobserved frees everything when the fetch ends`(
+  func `releasing a cache whose fetch runs unobserved frees everything when the fetch ends`(
     kind: CacheKind
   ) async throws {
     let gate = Gate()
@@ -56,7 +58,7 @@ import Testing
   }
 
   @Test(.guarantee(.noLockWhileUserCodeRuns), arguments: CacheKind.allCases)
-  func `0.9: a value that calls back into its cache is released under no lock`(
+  func `a value that calls back into its cache is released under no lock`(
     kind: CacheKind
   ) async throws {
     let (made, released) = (Tally(), Log<Void>())
@@ -89,7 +91,7 @@ import Testing
   }
 
   @Test(arguments: CacheKind.allCases)
-  func `0.9: an error that calls back into its cache is released under no lock`(
+  func `an error that calls back into its cache is released under no lock`(
     kind: CacheKind
   ) async throws {
     let (made, released) = (Tally(), Log<Void>())
@@ -121,7 +123,7 @@ import Testing
     #expect(released.count == made.value)
   }
 
-  @Test func `0.6: a map frees a key that has no value, fetch or subscriber`()
+  @Test func `a map frees a key that has no value, fetch or subscriber`()
     async throws
   {
     let released = Tally()
@@ -135,7 +137,7 @@ import Testing
     #expect(released.value == 1)
   }
 
-  @Test func `0.6: a fetch that has waited for another one does not keep its key`() async throws {
+  @Test func `a fetch that has waited for another one does not keep its key`() async throws {
     let gate = Gate()
     let inner = MultiplexerMap<KeyThatCalls, Int> { _ in
       try await gate.wait()
@@ -155,7 +157,7 @@ import Testing
     #expect(released.count == 1)
   }
 
-  @Test func `0.9: a key that calls back into its map is released under no lock`() async throws {
+  @Test func `a key that calls back into its map is released under no lock`() async throws {
     let released = Log<Void>()
     let map = MultiplexerMap<KeyThatCalls, Int> { _ in 1 }
     for _ in 0..<100 {

@@ -5,7 +5,8 @@ import Testing
 
 /// The behavior of caches with nothing but a fetch.
 @Suite(.fewAtOnce) struct `The defaults of caches` {
-  @Test(.guarantee(.mapsStayWithinCapacity)) func `a map keeps all requested values`() async throws
+  @Test(.guarantee(.mapsStayWithinCapacity)) func `a map keeps all requested values by default`()
+    async throws
   {
     let map = MultiplexerMap<Int, Int>(clock: ManualClock()) { $0 }
     let informed = MultiplexerMap<Int, Int>(clock: ManualClock()) { key, _ in .value(key) }
@@ -19,7 +20,8 @@ import Testing
     }
   }
 
-  @Test(.guarantee(.mapsStayWithinCapacity)) func `a map with a cacher keeps all requested values`()
+  @Test(.guarantee(.mapsStayWithinCapacity))
+  func `a map with a cacher keeps all requested values by default`()
     async throws
   {
     let cacher = SimpleCacher()
@@ -37,7 +39,8 @@ import Testing
     }
   }
 
-  @Test(.guarantee(.policyDefaultsAreDocumented)) func `a value is fresh for half an hour`()
+  @Test(.guarantee(.policyDefaultsAreDocumented))
+  func `a value is fresh for half an hour by default`()
     async throws
   {
     let clock = ManualClock()
@@ -55,7 +58,7 @@ import Testing
   }
 
   @Test(.guarantee(.fetchesReceiveThePreviousValue))
-  func `what a fetch says nothing of has the time to live of the policy and no validator`()
+  func `without directives a fetch has the time to live of the policy and no validator`()
     async throws
   {
     let clock = ManualClock()

@@ -49,7 +49,7 @@ import Testing
   }
 
   @Test(arguments: CacheKind.allCases, [CachePolicy.UnobservedFetch.finishAndStore, .cancel])
-  func `lose no caller and never see what is too old`(
+  func `requests from many threads lose no caller and never see what is too old`(
     kind: CacheKind,
     whenUnobserved: CachePolicy.UnobservedFetch
   ) async throws {
@@ -86,7 +86,7 @@ import Testing
   }
 
   @Test(arguments: [CachePolicy.UnobservedFetch.finishAndStore, .cancel])
-  func `that all leave at once and come back lose no caller`(
+  func `requests that all leave at once and come back lose no caller`(
     whenUnobserved: CachePolicy.UnobservedFetch
   ) async throws {
     var policy = CachePolicy()
@@ -105,7 +105,9 @@ import Testing
     }
   }
 
-  @Test(.guarantee(.requestsCountOnce)) func `are counted once each`() async throws {
+  @Test(.guarantee(.requestsCountOnce)) func `requests from many threads are counted once each`()
+    async throws
+  {
     let clock = ManualClock()
     var policy = CachePolicy()
     policy.timeToLive = .seconds(60)

@@ -6,7 +6,7 @@ import Testing
 
 @Suite(.fewAtOnce) struct `A request` {
   @Test(.guarantee(.requestsShareOneFetch), arguments: CacheKind.allCases)
-  func `R1: concurrent requests share exactly one fetch`(kind: CacheKind) async throws {
+  func `concurrent requests share exactly one fetch`(kind: CacheKind) async throws {
     let gate = Gate()
     let origin = ScriptedFetcher<Int>([.success(1), .success(2)], gate: gate)
     let cache = kind.make { try await origin.fetch() }
@@ -21,7 +21,7 @@ import Testing
   }
 
   @Test(.guarantee(.requestsShareOneFetch), arguments: CacheKind.allCases)
-  func `R1: requests from many threads at once share exactly one fetch`(
+  func `requests from many threads at once share exactly one fetch`(
     kind: CacheKind
   ) async throws {
     let tally = Tally()
@@ -34,7 +34,7 @@ import Testing
     #expect(tally.value == 1)
   }
 
-  @Test func `R1: keys of a map are fetched apart from each other`() async throws {
+  @Test func `keys of a map are fetched apart from each other`() async throws {
     let gate = Gate()
     let map = MultiplexerMap<Int, Int>(clock: ManualClock()) { key in
       if key == 1 { try await gate.wait() }
@@ -49,7 +49,7 @@ import Testing
   }
 
   @Test(.guarantee(.requestsShareOneFetch), arguments: CacheKind.allCases)
-  func `R1: the caller that starts a fetch and one that joins it get the same response`(
+  func `the caller that starts a fetch and one that joins it get the same response`(
     kind: CacheKind
   ) async throws {
     let gate = Gate()
@@ -68,7 +68,7 @@ import Testing
   }
 
   @Test(.guarantee(.cancelledCallersReturnImmediately), arguments: CacheKind.allCases)
-  func `R1 and R5: of 100,000 callers of one fetch one leaves at once and the others get the value`(
+  func `of 100,000 callers of one fetch one leaves at once and the others get the value`(
     kind: CacheKind
   ) async throws {
     let gate = Gate()
@@ -92,7 +92,7 @@ import Testing
   }
 
   @Test(.guarantee(.hitDoesNotSuspend), arguments: CacheKind.allCases)
-  func `R2: a hit does not suspend`(kind: CacheKind) async throws {
+  func `a hit does not suspend`(kind: CacheKind) async throws {
     let cache = kind.make { 1 }
     _ = try await cache.request()
     let tally = Tally()
@@ -106,7 +106,7 @@ import Testing
   }
 
   @Test(.guarantee(.hitDoesNotSuspend), arguments: CacheKind.allCases)
-  func `R2: a hit stays on the actor of its caller`(kind: CacheKind) async throws {
+  func `a hit stays on the actor of its caller`(kind: CacheKind) async throws {
     let cache = kind.make { 1 }
     _ = try await cache.request()
     let actor = CountingActor()
@@ -116,7 +116,7 @@ import Testing
   }
 
   @Test(.guarantee(.failuresReachAllCallers), arguments: CacheKind.allCases)
-  func `R3: a failure reaches all callers and is not kept`(kind: CacheKind) async throws {
+  func `a failure reaches all callers and is not kept`(kind: CacheKind) async throws {
     let gate = Gate()
     let origin = ScriptedFetcher<Int>([.failure(Broken()), .success(2)], gate: gate)
     let cache = kind.make { try await origin.fetch() }
@@ -145,7 +145,7 @@ import Testing
     #expect(cache.statistics == statistics)
   }
 
-  @Test func `one key of a map as a request keeps the map alive`() async throws {
+  @Test func `the request of one key of a map keeps the map alive`() async throws {
     var request: Request<Int>?
     weak var gone: MultiplexerMap<Int, Int>?
     do {

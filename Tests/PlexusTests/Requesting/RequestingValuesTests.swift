@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 @Suite(.fewAtOnce) struct `The values of the request core` {
-  @Test(.guarantee(.publicTypesAreSendable)) func `are all sendable`() {
+  @Test(.guarantee(.publicTypesAreSendable)) func `the types of the request core are sendable`() {
     func requireSendable<Value: Sendable>(_ type: Value.Type) {}
     requireSendable(Multiplexer<Int>.self)
     requireSendable(MultiplexerMap<Int, Int>.self)

@@ -32,7 +32,7 @@ import Testing
       (nil, .seconds(1)),
     ]
   )
-  func `waits at least that long, also beyond the cap, and no shorter than by itself`(
+  func `a fetch waits as long as advised, also beyond the cap, and no shorter than by itself`(
     kind: CacheKind,
     wait: (advice: Duration?, expected: Duration)
   ) async throws {
@@ -48,7 +48,9 @@ import Testing
   }
 
   @Test(arguments: CacheKind.allCases)
-  func `heeds each advice for the wait that follows it only`(kind: CacheKind) async throws {
+  func `a fetch with retry advice heeds each advice for the wait that follows it only`(
+    kind: CacheKind
+  ) async throws {
     let origin = ScriptedFetcher<Int>([
       .failure(Busy(retryAfter: .seconds(60))), .failure(Broken()), .success(3),
     ])
@@ -64,7 +66,7 @@ import Testing
   }
 
   @Test(arguments: CacheKind.allCases)
-  func `is not tried more often for that`(kind: CacheKind) async throws {
+  func `a fetch is not tried more often because of retry advice`(kind: CacheKind) async throws {
     let advice = Busy(retryAfter: .zero)
     let origin = ScriptedFetcher<Int>([.failure(advice), .failure(advice), .success(3)])
     let never = kind.make(clock: clock) { try await origin.fetch() }
@@ -82,7 +84,7 @@ import Testing
     arguments: CacheKind.allCases,
     [Duration.seconds(Int64.max), Duration(secondsComponent: .max, attosecondsComponent: 999)]
   )
-  func `can be advised to wait endlessly, and still be abandoned`(
+  func `a fetch with retry advice can be advised to wait endlessly, and still be abandoned`(
     kind: CacheKind,
     advice: Duration
   ) async throws {
@@ -101,7 +103,7 @@ import Testing
   }
 
   @Test(arguments: CacheKind.allCases)
-  func `is not tried again if it would have to wait longer than the policy accepts`(
+  func `a fetch is not tried again if it would have to wait longer than the policy accepts`(
     kind: CacheKind
   ) async throws {
     let origin = ScriptedFetcher<Int>([
@@ -115,11 +117,11 @@ import Testing
     #expect(try await cache.request() == 2)
   }
 
-  @Test func `is respected for at most a minute by default`() {
+  @Test func `retry advice is respected for at most a minute by default`() {
     #expect(CachePolicy().maximumRetryAfter == .seconds(60))
   }
 
-  @Test func `for several keys waits as long for all of them`() async throws {
+  @Test func `retry advice for several keys holds for all of them`() async throws {
     let calls = Tally()
     let map = MultiplexerMap<Int, Int>.bulk(policy: Self.policy(), clock: clock) { keys in
       if calls.increment() == 1 { throw Busy(retryAfter: .seconds(30)) }

@@ -4,7 +4,7 @@ import Testing
 @testable import Plexus
 
 @Suite(.fewAtOnce) struct `A retry policy` {
-  @Test func `waits twice as long each time, up to the cap`() {
+  @Test func `a retry policy waits twice as long each time, up to the cap`() {
     let policy = RetryPolicy.exponential(
       attempts: 6,
       base: .milliseconds(100),
@@ -20,12 +20,13 @@ import Testing
     )
   }
 
-  @Test func `that is never to retry waits for nothing`() {
+  @Test func `a policy that is never to retry does not wait`() {
     #expect(RetryPolicy.never.wait(after: 1, chance: 0) == nil)
     #expect(RetryPolicy.never.attempts == 1)
   }
 
-  @Test func `never waits less than advised, whatever its jitter, and tries no more often`() {
+  @Test
+  func `a retry policy never waits less than advised, whatever its jitter, nor tries more often`() {
     let policy = RetryPolicy.exponential(
       attempts: 3,
       base: .seconds(10),
@@ -44,7 +45,7 @@ import Testing
   }
 
   @Test(.guarantee(.retryDelaysDouble))
-  func `makes each wait longer or shorter by its jitter at most`() {
+  func `a retry policy makes each wait longer or shorter by its jitter at most`() {
     let policy = RetryPolicy.exponential(
       attempts: 2,
       base: .seconds(10),
@@ -56,7 +57,7 @@ import Testing
     #expect(policy.wait(after: 1, chance: 1) == .seconds(12))
   }
 
-  @Test func `does not overflow, however many attempts there are`() {
+  @Test func `a retry policy does not overflow, however many attempts there are`() {
     let longest = Duration.seconds(Int64.max)
     let policy = RetryPolicy.exponential(
       attempts: .max,

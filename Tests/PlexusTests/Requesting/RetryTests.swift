@@ -7,7 +7,7 @@ import Testing
   let clock = ManualClock()
 
   @Test(.guarantee(.fetchTimeoutIsAFailure), arguments: CacheKind.allCases)
-  func `R12: fails at its timeout, whether it heeds cancellation or not`(
+  func `a fetch fails at its timeout, whether it heeds cancellation or not`(
     kind: CacheKind
   ) async throws {
     let gate = Gate()
@@ -40,7 +40,7 @@ import Testing
   }
 
   @Test(arguments: CacheKind.allCases)
-  func `R12: is cancelled at its timeout, and not before`(kind: CacheKind) async throws {
+  func `a fetch is cancelled at its timeout, and not before`(kind: CacheKind) async throws {
     let gate = Gate()
     var policy = CachePolicy()
     policy.fetchTimeout = .seconds(5)
@@ -59,7 +59,7 @@ import Testing
   }
 
   @Test(.guarantee(.fetchTimeoutIsAFailure), arguments: CacheKind.allCases)
-  func `R12: leaves no sleeper behind when it is in time`(kind: CacheKind) async throws {
+  func `a fetch leaves no sleeper behind when it is in time`(kind: CacheKind) async throws {
     var policy = CachePolicy()
     policy.fetchTimeout = .seconds(5)
     let cache = kind.make(policy: policy, clock: clock) { 1 }
@@ -72,7 +72,7 @@ import Testing
   }
 
   @Test(arguments: CacheKind.allCases)
-  func `R12: and R4: at its timeout uses the value if the policy says so`(
+  func `a fetch at its timeout uses the value if the policy says so`(
     kind: CacheKind
   ) async throws {
     let gate = Gate()
@@ -92,7 +92,7 @@ import Testing
   }
 
   @Test(.guarantee(.retryDelaysDouble), arguments: CacheKind.allCases)
-  func `is retried after waits that double up to the cap, and receives its attempt number`(
+  func `a fetch is retried after waits that double up to the cap, and receives its number`(
     kind: CacheKind
   ) async throws {
     let attempts = RecordedChannel<Int>()
@@ -116,7 +116,7 @@ import Testing
   }
 
   @Test(arguments: CacheKind.allCases)
-  func `that fails every time fails with the last error, and counts once`(
+  func `a fetch that fails every time fails with the last error, and counts once`(
     kind: CacheKind
   ) async throws {
     let origin = ScriptedFetcher<Int>([
@@ -131,7 +131,7 @@ import Testing
   }
 
   @Test(arguments: CacheKind.allCases)
-  func `R12: has its timeout for each attempt`(kind: CacheKind) async throws {
+  func `a fetch has its timeout for each attempt`(kind: CacheKind) async throws {
     let gate = Gate()
     var policy = CachePolicy()
     policy.fetchTimeout = .seconds(5)
@@ -154,7 +154,7 @@ import Testing
   }
 
   @Test(arguments: CacheKind.allCases)
-  func `that waits to be tried again stops at once when it is cancelled`(
+  func `a fetch that waits to be tried again stops at once when it is cancelled`(
     kind: CacheKind
   ) async throws {
     var policy = CachePolicy()
@@ -173,7 +173,7 @@ import Testing
   }
 
   @Test(arguments: CacheKind.allCases)
-  func `R6: and R12: with a timeout is cancelled when its last caller leaves`(
+  func `a fetch with a timeout is cancelled when its last caller leaves`(
     kind: CacheKind
   ) async throws {
     let gate = Gate()
@@ -192,7 +192,7 @@ import Testing
   }
 
   @Test(.startsProcess)
-  func `R12: must not be bounded by zero, or its expiry by more than everything`() async {
+  func `a fetch timeout of zero and a jitter of more than everything are mistakes`() async {
     await #expect(processExitsWith: .failure) {
       var policy = CachePolicy()
       policy.fetchTimeout = .zero
@@ -205,7 +205,8 @@ import Testing
     }
   }
 
-  @Test(.startsProcess) func `must be tried at least once, after waits that are not negative`()
+  @Test(.startsProcess)
+  func `a retry policy without an attempt or with a negative wait is a mistake`()
     async
   {
     await #expect(processExitsWith: .failure) {
@@ -220,7 +221,7 @@ import Testing
   }
 
   @Test(arguments: CacheKind.allCases)
-  func `R10: that waits to be tried again is not, once a value was stored`(
+  func `a fetch that waits to be tried again is not, once a value was stored`(
     kind: CacheKind
   ) async throws {
     var policy = CachePolicy()

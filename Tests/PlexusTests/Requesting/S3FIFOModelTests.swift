@@ -5,7 +5,10 @@ import Testing
 
 @Suite(.fewAtOnce) struct `The choice of evicted values` {
   @Test(.guarantee(.frequentValuesOutliveOthers), arguments: [0, 1, 2, 3, 10, 100], [false, true])
-  func `is that of a naive model with arrays, after any history`(limit: Int, costsVary: Bool) {
+  func `the choice of evicted values is that of a naive model with arrays, after any history`(
+    limit: Int,
+    costsVary: Bool
+  ) {
     for seed in UInt64(0)..<3 {
       var run = Run(limit: limit, costsVary: costsVary, seed: seed << 32 | UInt64(limit))
       for step in 0..<2_000 {
@@ -18,7 +21,7 @@ import Testing
     }
   }
 
-  @Test func `keeps frequently used values when very many are requested only once`() {
+  @Test func `eviction keeps frequently used values when very many are requested only once`() {
     var run = Table(limit: 100)
     for key in 0..<50 { run.keep(key) }
     for key in 0..<50 { for _ in 0..<3 { run.use(key) } }
@@ -30,7 +33,7 @@ import Testing
   }
 
   @Test(arguments: [1, 2, 3, 10])
-  func `does not send away at once what room was made for`(limit: Int) {
+  func `eviction does not remove at once what room was made for`(limit: Int) {
     var random = SeededRandom(seed: UInt64(limit))
     var run = Table(limit: limit)
     for _ in 0..<2_000 {
@@ -41,7 +44,7 @@ import Testing
     }
   }
 
-  @Test func `gives new values more room when recently evicted keys return`() {
+  @Test func `eviction gives new values more room when recently evicted keys return`() {
     var run = Table(limit: 1_000)
     #expect(run.policy.smallLimit == 100)
     for key in 0..<1_050 { run.keep(key) }
@@ -52,7 +55,7 @@ import Testing
     #expect(run.policy.smallLimit <= 500, "Never more than half")
   }
 
-  @Test func `gives new values less room when frequently used keys return`() {
+  @Test func `eviction gives new values less room when frequently used keys return`() {
     var run = Table(limit: 1_000)
     for _ in 0..<10 {
       // One and a half times as many frequently used keys as there is room for.
@@ -66,7 +69,7 @@ import Testing
     #expect(run.policy.smallLimit >= 10, "Never less than a hundredth")
   }
 
-  @Test func `remembers no more keys than there are values`() {
+  @Test func `eviction remembers no more keys than there are values`() {
     var run = Table(limit: 100)
     for key in 0..<5_000 {
       run.keep(key)
@@ -80,7 +83,7 @@ import Testing
 
 @Suite(.fewAtOnce) struct `The keys that have left` {
   @Test(arguments: [1, 3, 50])
-  func `are remembered as a list would, in little memory`(keys: UInt64) {
+  func `the keys that have left are remembered as a list would, in little memory`(keys: UInt64) {
     var random = SeededRandom(seed: keys)
     var ghosts = S3FIFO.GhostList()
     var model: [UInt64] = []
@@ -114,7 +117,7 @@ import Testing
 }
 
 extension `The keys that have left` {
-  @Test func `need little memory also when all of them return`() {
+  @Test func `the keys that have left need little memory also when all of them return`() {
     var ghosts = S3FIFO.GhostList()
     for hash in UInt64(0)..<5_000 {
       ghosts.append(hash)

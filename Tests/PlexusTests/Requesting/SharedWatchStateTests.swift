@@ -10,14 +10,15 @@ struct `The watch of a key in a shared tier` {
   private let watch = SharedWatch("k", of: Flight(), generation: 0)
 
   @Test(.guarantee(.announcementsWakeNodes))
-  func `a change between a look and the wait for it ends the wait`() async {
+  func `a change between a look at a shared tier and the wait for it ends the wait`() async {
     watch.begin()
     watch.note()
     await watch.wait(atMost: .seconds(60), on: clock)
     #expect(watch.hasChanged)
   }
 
-  @Test(.guarantee(.announcementsWakeNodes)) func `a change ends a wait in progress`() async {
+  @Test(.guarantee(.announcementsWakeNodes))
+  func `a change in a shared tier ends a wait in progress`() async {
     watch.begin()
     async let end: Void = watch.wait(atMost: .seconds(60), on: clock)
     await clock.sleepers(1)
@@ -26,7 +27,7 @@ struct `The watch of a key in a shared tier` {
     #expect(clock.now.offset == .zero)
   }
 
-  @Test func `a flight fetches until it looks again`() {
+  @Test func `a flight that watches a shared tier fetches until it looks again`() {
     watch.begin()
     #expect(!watch.isSettled)
     #expect(!watch.settle())
@@ -36,7 +37,8 @@ struct `The watch of a key in a shared tier` {
     #expect(!watch.isSettled && !watch.hasChanged)
   }
 
-  @Test(.guarantee(.announcementsWakeNodes)) func `a wait ends with its time, and with its task`()
+  @Test(.guarantee(.announcementsWakeNodes))
+  func `a wait for a shared tier ends with its time, and with its task`()
     async
   {
     watch.begin()

@@ -30,7 +30,9 @@ import Testing
   }
 
   @Test(.guarantee(.softTimeoutReturnsTheStaleValue), arguments: CacheKind.allCases)
-  func `answers with the stale value, and the fetch continues`(kind: CacheKind) async throws {
+  func `a soft timeout answers with the stale value, and the fetch continues`(
+    kind: CacheKind
+  ) async throws {
     let cache = try await staleCache(kind)
     let caller = begin { try await cache.response() }
     await gate.arrivals(1)
@@ -48,7 +50,7 @@ import Testing
   }
 
   @Test(arguments: CacheKind.allCases)
-  func `ends nothing if the fetch is faster`(kind: CacheKind) async throws {
+  func `a soft timeout ends nothing if the fetch is faster`(kind: CacheKind) async throws {
     let cache = try await staleCache(kind)
     let caller = begin { try await cache.request() }
     await gate.arrivals(1)
@@ -58,7 +60,7 @@ import Testing
   }
 
   @Test(.guarantee(.softTimeoutReturnsTheStaleValue), arguments: CacheKind.allCases)
-  func `of one caller lets the fetch continue, though all others leave`(
+  func `a soft timeout of one caller lets the fetch continue, though all others leave`(
     kind: CacheKind
   ) async throws {
     let cache = try await staleCache(kind) { $0.whenUnobserved = .cancel }
@@ -77,7 +79,7 @@ import Testing
   }
 
   @Test(arguments: CacheKind.allCases)
-  func `without a value does not end the wait`(kind: CacheKind) async throws {
+  func `a soft timeout without a value does not end the wait`(kind: CacheKind) async throws {
     let cache = kind.make(policy: policy(), clock: clock) { [gate] in
       try await gate.wait()
       return 1
@@ -90,7 +92,7 @@ import Testing
   }
 
   @Test(.guarantee(.softTimeoutReturnsTheStaleValue), arguments: CacheKind.allCases)
-  func `is none for a request that insists on a newer value`(kind: CacheKind) async throws {
+  func `a request that insists on a newer value has no soft timeout`(kind: CacheKind) async throws {
     let cache = try await staleCache(kind)
     let caller = begin { try await cache.refresh().request() }
     await gate.arrivals(1)
@@ -100,7 +102,7 @@ import Testing
   }
 
   @Test(.guarantee(.softTimeoutReturnsTheStaleValue))
-  func `does not answer with a value that requires revalidation`() async throws {
+  func `a soft timeout does not answer with a value that requires revalidation`() async throws {
     let origin = Tally()
     let cache = CacheKind.map.makeInformed(Int.self, policy: policy(), clock: clock) { [gate] _ in
       let number = origin.increment()
@@ -117,7 +119,9 @@ import Testing
     #expect(try await caller.value == 2)
   }
 
-  @Test func `answers with a stored copy that was read before the fetch`() async throws {
+  @Test func `a soft timeout answers with a stored copy that was read before the fetch`()
+    async throws
+  {
     let map = MultiplexerMap<Int, Int>(
       policy: policy {
         $0.timeToLive = .zero
@@ -140,7 +144,7 @@ import Testing
     gate.open()
   }
 
-  @Test func `answers each of several keys that has a stale value`() async throws {
+  @Test func `a soft timeout answers each of several keys that has a stale value`() async throws {
     let map = MultiplexerMap<Int, Int>(policy: policy(), clock: clock) { [gate] key in
       if key < 3 { try await gate.wait() }
       return 200 + key
@@ -156,7 +160,7 @@ import Testing
   }
 
   @Test(arguments: CacheKind.allCases)
-  func `leaves a cancelled caller its error`(kind: CacheKind) async throws {
+  func `a soft timeout leaves a cancelled caller its error`(kind: CacheKind) async throws {
     let cache = try await staleCache(kind)
     let caller = begin { try await cache.request() }
     await clock.sleepers(1)
@@ -187,7 +191,10 @@ import Testing
   }
 
   @Test(.guarantee(.directivesLimitSoftTimeouts), arguments: CacheKind.allCases, [true, false])
-  func `hold for what a soft timeout returns`(kind: CacheKind, isTogether: Bool) async throws {
+  func `limits that come with a value hold for what a soft timeout returns`(
+    kind: CacheKind,
+    isTogether: Bool
+  ) async throws {
     let cache = try await cache(
       kind,
       CacheDirectives(timeToLive: .seconds(10), staleWhileRevalidate: .seconds(20))
@@ -203,7 +210,7 @@ import Testing
   }
 
   @Test(arguments: CacheKind.allCases)
-  func `let a soft timeout return an outdated value within its time`(
+  func `limits that come with a value let a soft timeout return it outdated within its time`(
     kind: CacheKind
   ) async throws {
     let cache = try await cache(
@@ -221,7 +228,9 @@ import Testing
   }
 
   @Test(arguments: CacheKind.allCases)
-  func `of zero let a soft timeout return nothing that is stale`(kind: CacheKind) async throws {
+  func `limits of zero let a soft timeout return nothing that is stale`(
+    kind: CacheKind
+  ) async throws {
     let cache = try await cache(
       kind,
       CacheDirectives(timeToLive: .seconds(10), staleWhileRevalidate: .zero)
@@ -236,7 +245,9 @@ import Testing
   }
 
   @Test(.guarantee(.directivesLimitSoftTimeouts))
-  func `hold for a stored copy that a soft timeout returns`() async throws {
+  func `limits that come with a value hold for a stored copy that a soft timeout returns`()
+    async throws
+  {
     let cacher = SimpleCacher()
     let directives = CacheDirectives(
       timeToLive: .seconds(10),

@@ -33,7 +33,9 @@ import Testing
   }
 
   @Test(.guarantee(.longStaleValuesAreRemoved))
-  func `is removed when new keys get values, and not before`() async throws {
+  func `a value past its stale time to live is removed when new keys get values, and not before`()
+    async throws
+  {
     let map = map()
     for key in 0..<500 { map.store(key, for: key) }
     clock.advance(by: .milliseconds(69_999))
@@ -50,7 +52,9 @@ import Testing
   }
 
   @Test(.guarantee(.longStaleValuesAreRemoved), arguments: [true, false])
-  func `leaves a map that keeps growing within bounds`(isFetched: Bool) async throws {
+  func `a value past its stale time to live leaves a map that keeps growing within bounds`(
+    isFetched: Bool
+  ) async throws {
     let map = map(CachePolicy(timeToLive: .seconds(1), staleTimeToLive: .seconds(1)))
     var most = 0
     for key in 0..<8_000 {
@@ -63,7 +67,8 @@ import Testing
     #expect(most <= 2_800)
   }
 
-  @Test(.guarantee(.longStaleValuesAreRemoved)) func `stays in a map without the limit`()
+  @Test(.guarantee(.longStaleValuesAreRemoved))
+  func `a value past its stale time to live stays in a map without the limit`()
     async throws
   {
     let map = map(CachePolicy(timeToLive: .seconds(10)))
@@ -74,7 +79,7 @@ import Testing
   }
 
   @Test(.guarantee(.longStaleValuesAreRemoved), arguments: [true, false])
-  func `is removed under a capacity, without disturbing what is evicted`(
+  func `a value past its stale time to live is removed without disturbing what is evicted`(
     isByCost: Bool
   ) async throws {
     let map = map(capacity: isByCost ? .cost(100, of: { _ in 1 }) : .count(100))
@@ -93,7 +98,8 @@ import Testing
     #expect(map.keys.allSatisfy { map.cachedValue($0) == $0 })
   }
 
-  @Test(.guarantee(.longStaleValuesAreRemoved)) func `has lost its tags with it`() async throws {
+  @Test(.guarantee(.longStaleValuesAreRemoved))
+  func `a value past its stale time to live has lost its tags with it`() async throws {
     let map = MultiplexerMap<Int, Int>(
       policy: policy,
       tagging: { [CacheTag("digit:\($0 % 10)")] },
@@ -110,7 +116,8 @@ import Testing
     #expect(!map.keys.contains { $0 % 10 == 3 })
   }
 
-  @Test(.guarantee(.longStaleValuesAreRemoved)) func `is reported as expired`() async throws {
+  @Test(.guarantee(.longStaleValuesAreRemoved))
+  func `a value past its stale time to live is reported as expired`() async throws {
     let map = map()
     map.store(1, for: 1)
     clock.advance(by: .seconds(70))
@@ -125,7 +132,9 @@ import Testing
   }
 
   @Test(.guarantee(.longStaleValuesAreRemoved))
-  func `is read from the cacher when the origin cannot be reached`() async throws {
+  func `a value past its stale time is read from the cacher when the origin is not reachable`()
+    async throws
+  {
     let map = map(cacher: SimpleCacher()) { key in
       if key == 1 { throw Offline() }
       return key
@@ -140,7 +149,8 @@ import Testing
     #expect(response.source == .cacher)
   }
 
-  @Test(.guarantee(.longStaleValuesAreRemoved)) func `is released under no lock`() async throws {
+  @Test(.guarantee(.longStaleValuesAreRemoved))
+  func `a value past its stale time to live is released under no lock`() async throws {
     final class Caller: Sendable {
       let call: @Sendable () -> Void
       init(_ call: @escaping @Sendable () -> Void) { self.call = call }
@@ -166,7 +176,7 @@ import Testing
     #expect(!map.keys.contains { $0 < 20 })
   }
 
-  @Test(.startsProcess) func `cannot have a negative one`() async {
+  @Test(.startsProcess) func `a value cannot have a negative stale time to live`() async {
     await #expect(processExitsWith: .failure) {
       var policy = CachePolicy()
       policy.staleTimeToLive = .seconds(-1)
@@ -205,7 +215,7 @@ import Testing
     .guarantee(.directivesKeepStaleValues),
     arguments: ["error", "renewal", "policy", "lifetime"]
   )
-  func `for the times of its directives`(directive: String) async throws {
+  func `a stale value is kept for the times of its directives`(directive: String) async throws {
     var directives = CacheDirectives()
     var policy = policy
     switch directive {
@@ -224,7 +234,8 @@ import Testing
     #expect(!keeps(map, 2))
   }
 
-  @Test(.guarantee(.directivesKeepStaleValues)) func `for no longer if it requires revalidation`()
+  @Test(.guarantee(.directivesKeepStaleValues))
+  func `a stale value is kept for no longer if it requires revalidation`()
     async throws
   {
     let directives = CacheDirectives(
@@ -242,7 +253,8 @@ import Testing
     #expect(!keeps(map, 2))
   }
 
-  @Test(.guarantee(.directivesKeepStaleValues)) func `while it is idle for not so long`()
+  @Test(.guarantee(.directivesKeepStaleValues))
+  func `a stale value is kept while it is idle for not so long`()
     async throws
   {
     let policy = CachePolicy(
@@ -261,7 +273,7 @@ import Testing
   }
 
   @Test(.guarantee(.directivesKeepStaleValues), arguments: ["stream", "handler", "live"])
-  func `while its key has a subscriber`(kind: String) async throws {
+  func `a stale value is kept while its key has a subscriber`(kind: String) async throws {
     let map = map()
     map.store(0, for: 0)
     var subscription: (any Sendable)?
@@ -278,7 +290,9 @@ import Testing
   }
 
   @Test(.guarantee(.directivesKeepStaleValues))
-  func `while a fetch is running, and is the answer if it fails`() async throws {
+  func `a stale value is kept while a fetch is running, and is the answer if it fails`()
+    async throws
+  {
     let gate = Gate()
     let map = map { key in
       try await gate.wait()
@@ -294,7 +308,8 @@ import Testing
     #expect(!keeps(map, 2))
   }
 
-  @Test(.guarantee(.directivesKeepStaleValues)) func `while its failure is remembered`()
+  @Test(.guarantee(.directivesKeepStaleValues))
+  func `a stale value is kept while its failure is remembered`()
     async throws
   {
     var policy = policy
@@ -308,7 +323,8 @@ import Testing
     #expect(!keeps(map, 2))
   }
 
-  @Test(.guarantee(.directivesKeepStaleValues)) func `until its unwritten change was written`()
+  @Test(.guarantee(.directivesKeepStaleValues))
+  func `a stale value is kept until its unwritten change was written`()
     async throws
   {
     let map = map(cacher: SimpleCacher())
@@ -319,7 +335,8 @@ import Testing
     #expect(!keeps(map, 2))
   }
 
-  @Test(.guarantee(.directivesKeepStaleValues)) func `while an optimistic update is not committed`()
+  @Test(.guarantee(.directivesKeepStaleValues))
+  func `a stale value is kept while an optimistic update is not committed`()
     async throws
   {
     let map = map()
@@ -336,7 +353,8 @@ import Testing
     #expect(!keeps(map, 2))
   }
 
-  @Test(.guarantee(.directivesKeepStaleValues)) func `if it is the only one`() async throws {
+  @Test(.guarantee(.directivesKeepStaleValues))
+  func `a stale value is kept if it is the only one of its cache`() async throws {
     let cache = Multiplexer<Int>(policy: policy, clock: clock) { throw Offline() }
     cache.store(1)
     clock.advance(by: .seconds(100_000))

@@ -16,7 +16,9 @@ import Testing
   }
 
   @Test(.guarantee(.cancelledRequestsCountOnce), arguments: CacheKind.allCases)
-  func `count a request in a cancelled task once`(kind: CacheKind) async throws {
+  func `the statistics of a cache count a request in a cancelled task once`(
+    kind: CacheKind
+  ) async throws {
     let gate = Gate()
     let cache = kind.make(policy: CachePolicy(timeToLive: .seconds(60)), clock: clock) {
       try await gate.wait()
@@ -33,7 +35,9 @@ import Testing
     #expect(gate.arrivalCount == 1)
   }
 
-  @Test func `count each of several keys in a cancelled task once`() async throws {
+  @Test func `the statistics of a cache count each of several keys in a cancelled task once`()
+    async throws
+  {
     let map = BulkOrigin(isOpen: true).makeMap(clock: clock)
     map.store(1, for: 1)
     let task = begin {
@@ -45,7 +49,7 @@ import Testing
   }
 
   @Test(arguments: CacheKind.allCases)
-  func `count the closures that are called, and none that is cancelled before`(
+  func `statistics count the closures that are called, and none that is cancelled before`(
     kind: CacheKind
   ) async throws {
     let calls = Log<Void>()
@@ -69,7 +73,7 @@ import Testing
   }
 
   @Test(.guarantee(.abandonedCountsOverdueCalls), arguments: CacheKind.allCases)
-  func `show fetches that are still running after their time limit`(
+  func `the statistics of a cache show fetches that are still running after their time limit`(
     kind: CacheKind
   ) async throws {
     let gate = Gate()
@@ -102,7 +106,7 @@ import Testing
     while cache.statistics.abandoned > 0 { await Task.detached {}.value }
   }
 
-  @Test func `show a fetch of several keys as one, and not the one that ends in time`()
+  @Test func `statistics show a fetch of several keys as one, and not the one that ends in time`()
     async throws
   {
     let gate = Gate()
@@ -124,7 +128,9 @@ import Testing
   }
 
   @Test(arguments: CacheKind.allCases)
-  func `show a cancelled fetch once its time limit is over`(kind: CacheKind) async throws {
+  func `the statistics of a cache show a cancelled fetch once its time limit is over`(
+    kind: CacheKind
+  ) async throws {
     let gate = Gate()
     let policy = CachePolicy(fetchTimeout: .seconds(5), whenUnobserved: .cancel)
     let cache = kind.make(policy: policy, clock: clock) {

@@ -5,7 +5,7 @@ import Testing
 
 @Suite(.fewAtOnce) struct `The index of tags` {
   @Test(arguments: 0..<30)
-  func `has the keys of each tag, whatever is added and removed`(seed: UInt64) {
+  func `the index of tags has the keys of each tag, whatever is added and removed`(seed: UInt64) {
     var random = SeededRandom(seed: seed)
     var index = TagIndex<Int>()
     var known: [Int: [CacheTag]] = [:]
@@ -32,7 +32,7 @@ import Testing
 }
 
 @Suite(.fewAtOnce) struct `The marks of tags` {
-  @Test func `concern what was stored at their time or before`() {
+  @Test func `the marks of tags concern what was stored at their time or before`() {
     var marks = OwnMarksState()
     _ = marks.note(.refreshedTag("a", prefix: ""), at: .seconds(10))
     marks.clear("b", at: 20)
@@ -45,8 +45,8 @@ import Testing
     #expect(marks.judge(["b"], storedAt: 20) == .cleared)
   }
 
-  @Test(.guarantee(.tagsClearTogether)) func `that are too many are combined, and restore nothing`()
-  {
+  @Test(.guarantee(.tagsClearTogether))
+  func `too many marks of tags are combined, and restore nothing`() {
     var marks = OwnMarksState()
     for number in 0...OwnMarksState.limit { marks.clear(CacheTag("\(number)"), at: number) }
     #expect(marks.judge(["0"], storedAt: 0) == .cleared)
@@ -55,7 +55,7 @@ import Testing
     #expect(marks.judge([], storedAt: 0) == .usable)
   }
 
-  @Test func `concern their namespace only`() {
+  @Test func `the marks of tags concern their namespace only`() {
     var marks = OwnMarksState()
     _ = marks.note(.refreshedPrefix("a/"), at: .seconds(10))
     _ = marks.note(.clearedTag("t", prefix: "a/"), at: .seconds(10))
@@ -65,7 +65,7 @@ import Testing
     #expect(marks.judge("1", ["t"], storedAt: .zero) == .usable)
   }
 
-  @Test func `order what is written, whatever the clock says`() {
+  @Test func `the marks of tags order what is written, whatever the clock says`() {
     var marks = OwnMarksState()
     _ = marks.note(.refreshedKey("name"), at: .seconds(10))
     var (early, late) = (Duration.seconds(100), Duration.seconds(1))
@@ -80,7 +80,7 @@ import Testing
     #expect(marks.judge("name", ["t"], storedAt: late) == .cleared)
   }
 
-  @Test func `that were written to the cacher are skipped by newer values`() {
+  @Test func `marks of tags that were written to the cacher are skipped by newer values`() {
     var marks = OwnMarksState()
     var generation = CacheGeneration(epoch: 7, number: 3)
     generation.marks = 12

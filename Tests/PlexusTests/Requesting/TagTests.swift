@@ -25,7 +25,7 @@ import Testing
   }
 
   @Test(.guarantee(.tagsClearTogether))
-  func `clear the values that have one of them, and no others`() async throws {
+  func `tags clear the values that have one of them, and no others`() async throws {
     let map = map()
     map.store([1: 1, 2: 2, 11: 11, 12: 12, 3: 3])
     try await map.clear(tags: ["digit:1", "digit:3", "digit:9"])
@@ -35,7 +35,7 @@ import Testing
     try await map.clear(tags: [])
   }
 
-  @Test(.guarantee(.tagsClearTogether)) func `cut fetches off, whose callers get the result`()
+  @Test(.guarantee(.tagsClearTogether)) func `tags cut fetches off, whose callers get the result`()
     async throws
   {
     let gate = Gate()
@@ -51,7 +51,7 @@ import Testing
     #expect(map.cachedValue(1) == nil)
   }
 
-  @Test func `refresh the values that have one of them`() async throws {
+  @Test func `tags refresh the values that have one of them`() async throws {
     let map = map()
     map.store([1: 1, 2: 2, 11: 11])
     map.refresh(tags: ["digit:1"])
@@ -60,7 +60,9 @@ import Testing
     #expect(try await map.request(2) == 2)
   }
 
-  @Test func `publish unknown, and skip what subscribers have not read`() async throws {
+  @Test func `a clear by tags publishes unknown, and skips what subscribers have not read`()
+    async throws
+  {
     let map = map()
     map.store(1, for: 1)
     let stream = map.subscribe(to: 1, bufferingPolicy: .unbounded)
@@ -73,7 +75,9 @@ import Testing
     #expect(await states.first(2).map(\.name) == ["unknown", "loaded 3"])
   }
 
-  @Test func `remove stored copies of values in memory, and those on their way`() async throws {
+  @Test func `a clear by tags removes stored copies of values in memory, and those on their way`()
+    async throws
+  {
     let cacher = SimpleCacher()
     let map = map(cacher: cacher)
     map.store([1: 1, 2: 2, 11: 11])
@@ -89,7 +93,7 @@ import Testing
   }
 
   @Test(.guarantee(.tagsClearTogether))
-  func `keep stored copies from being used, which are removed when they are read`()
+  func `a clear by tags keeps stored copies from being used, and removes them when they are read`()
     async throws
   {
     let cacher = SimpleCacher()
@@ -107,7 +111,9 @@ import Testing
   }
 
   @Test(.guarantee(.tagsClearTogether))
-  func `outdate stored copies, which are used after a failed fetch`() async throws {
+  func `a refresh by tags outdates stored copies, which are used after a failed fetch`()
+    async throws
+  {
     let map = map(
       policy: CachePolicy(cacherRead: .beforeFetch),
       cacher: SimpleCacher([1: 1, 2: 2, 11: 11])
@@ -121,7 +127,7 @@ import Testing
     #expect(try await map.request(11) == 11)
   }
 
-  @Test func `read many stored copies together`() async throws {
+  @Test func `many stored copies with tags are read together`() async throws {
     let origin = BulkOrigin(isOpen: true)
     let map = MultiplexerMap<Int, Int>.bulk(
       policy: CachePolicy(cacherRead: .beforeFetch),
@@ -134,7 +140,8 @@ import Testing
     #expect(outcomes(await map.request([1, 2])) == [1: "101", 2: "2"])
   }
 
-  @Test func `follow their keys through eviction, clearing memory and clearing`() async throws {
+  @Test func `tags follow their keys through eviction, clearing memory and clearing`() async throws
+  {
     let map = map(capacity: .count(4))
     for round in 0..<5 {
       for key in 0..<30 { map.store(key, for: key) }
@@ -148,7 +155,7 @@ import Testing
   }
 
   @Test(.guarantee(.tagsClearTogether))
-  func `are cleared in all members of a repository before anything is removed`() async throws {
+  func `tags are cleared in all members of a repository before anything is removed`() async throws {
     let repository = MuxRepository()
     let first = map(cacher: SimpleCacher()).register(in: repository)
     let second = map().register(in: repository)
@@ -163,7 +170,7 @@ import Testing
     #expect(single.cachedValue == 1)
   }
 
-  @Test func `name the members whose copies may still be there`() async throws {
+  @Test func `a clear by tags names the members whose copies may still be there`() async throws {
     let repository = MuxRepository()
     let map = MultiplexerMap<Int, Int>(
       id: "orders",
@@ -179,7 +186,8 @@ import Testing
     #expect(error?.failures.map(\.id) == ["orders"])
   }
 
-  @Test(.guarantee(.tagsClearTogether)) func `take time in proportion to what is cleared`()
+  @Test(.guarantee(.tagsClearTogether))
+  func `a clear by tags takes time in proportion to what is cleared`()
     async throws
   {
     let comparisons = Atomic(0)

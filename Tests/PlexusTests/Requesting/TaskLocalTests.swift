@@ -13,7 +13,7 @@ import Testing
     arguments: CacheKind.allCases,
     [(true, "caller"), (false, "none")]
   )
-  func `are those of the caller that it starts for, if the policy says so`(
+  func `task-local values of a fetch are those of its first caller, if the policy says so`(
     kind: CacheKind,
     expected: (inherits: Bool, trace: String)
   ) async throws {
@@ -24,7 +24,9 @@ import Testing
   }
 
   @Test(arguments: CacheKind.allCases)
-  func `are there under a timeout and in a second attempt, too`(kind: CacheKind) async throws {
+  func `task-local values of a fetch are there under a timeout and in a second attempt, too`(
+    kind: CacheKind
+  ) async throws {
     let policy = CachePolicy(
       retry: .exponential(attempts: 2, base: .zero, cap: .zero, jitter: 0),
       fetchTimeout: .seconds(5),
@@ -40,7 +42,7 @@ import Testing
   }
 
   @Test(.guarantee(.fetchesHaveTaskLocalsByPolicy), arguments: CacheKind.allCases)
-  func `are none for a fetch without a caller`(kind: CacheKind) async throws {
+  func `a fetch without a caller has no task-local values`(kind: CacheKind) async throws {
     let policy = CachePolicy(
       timeToLive: .seconds(60),
       staleWhileRevalidate: .seconds(60),
@@ -59,7 +61,7 @@ import Testing
   }
 
   @Test(.guarantee(.fetchesHaveTaskLocalsByPolicy), arguments: CacheKind.allCases)
-  func `are none for a fetch behind a refresh`(kind: CacheKind) async throws {
+  func `a fetch behind a refresh has no task-local values`(kind: CacheKind) async throws {
     let gate = Gate()
     let cache = kind.make(policy: CachePolicy(inheritsTaskLocals: true), clock: clock) {
       try await gate.wait()
@@ -75,7 +77,9 @@ import Testing
     #expect(try await late.value == "none")
   }
 
-  @Test func `of several keys are those of their caller`() async throws {
+  @Test func `the task-local values of a fetch of several keys are those of their caller`()
+    async throws
+  {
     let policy = CachePolicy(inheritsTaskLocals: true)
     let map = MultiplexerMap<Int, String>.bulk(policy: policy, clock: clock) { keys in
       Dictionary(uniqueKeysWithValues: keys.map { ($0, Self.trace) })
@@ -84,7 +88,8 @@ import Testing
     #expect(try values[2]?.get() == "caller")
   }
 
-  @Test func `do not make a fetch a part of the work of its caller`() async throws {
+  @Test func `task-local values do not make a fetch a part of the work of its caller`() async throws
+  {
     let inner = MultiplexerMap<Int, Int>(
       policy: CachePolicy(inheritsTaskLocals: true),
       clock: clock

@@ -8,7 +8,7 @@ import Testing
   private let tick: Nanoseconds = 4_000_000
 
   @Test(.guarantee(.timeToLiveContinuesDuringSleep))
-  func `R14: is added to the coarse clock, which stood still meanwhile`() {
+  func `the time asleep is added to the coarse clock, which stood still meanwhile`() {
     let time = TimeSource.Asleep()
     #expect(time.value(at: 0) { 0 } == 0)
     #expect(time.value(at: tick) { tick + 100 * second } == 100 * second)
@@ -17,7 +17,7 @@ import Testing
   }
 
   @Test(.guarantee(.timeToLiveContinuesDuringSleep))
-  func `R14: is not what the coarse clock lags behind`() {
+  func `the lag of the coarse clock does not count as time asleep`() {
     let time = TimeSource.Asleep()
     for number in 0..<100 {
       let now = tick * Nanoseconds(number)
@@ -27,7 +27,7 @@ import Testing
     #expect(time.value(at: 101 * tick) { 101 * tick + second } == 10 * tick + second, "Never less")
   }
 
-  @Test func `R14: is looked at once a tick`() {
+  @Test func `the time asleep is looked at once a tick`() {
     let time = TimeSource.Asleep()
     var looks = 0
     for now in [0, 0, 0, tick, tick, 2 * tick, 2 * tick] {
@@ -40,7 +40,7 @@ import Testing
   }
 
   @Test(.guarantee(.timeToLiveContinuesDuringSleep), arguments: [1, 199])
-  func `R14: a short time to live is measured exactly`(milliseconds: Int) async throws {
+  func `a short time to live is measured exactly`(milliseconds: Int) async throws {
     let policy = CachePolicy(timeToLive: .milliseconds(milliseconds))
     let cache = KeyedCache<Int, Int>(
       id: "",

@@ -8,7 +8,7 @@ import Testing
   let policy = CachePolicy(timeToLive: .seconds(1_000), timeToIdle: .seconds(60))
 
   @Test(.guarantee(.idleValuesAreStale), arguments: CacheKind.allCases, [(59, 1), (60, 2)])
-  func `ends when a value was not requested for so long`(
+  func `a time to idle ends when a value was not requested for its length`(
     kind: CacheKind,
     expected: (seconds: Int, fetches: Int)
   ) async throws {
@@ -26,7 +26,7 @@ import Testing
     arguments: CacheKind.allCases,
     ["response", "store", "update", "several"]
   )
-  func `begins again with every use`(kind: CacheKind, use: String) async throws {
+  func `a time to idle begins again with every use`(kind: CacheKind, use: String) async throws {
     let origin = Tally()
     let cache = kind.make(policy: policy, clock: clock) { origin.increment() }
     _ = try await cache.request()
@@ -44,7 +44,9 @@ import Testing
   }
 
   @Test(.guarantee(.idleValuesAreStale), arguments: CacheKind.allCases)
-  func `continues during reads, subscriptions and prefetches`(kind: CacheKind) async throws {
+  func `a time to idle continues during reads, subscriptions and prefetches`(
+    kind: CacheKind
+  ) async throws {
     let origin = Tally()
     let cache = kind.make(policy: policy, clock: clock) { origin.increment() }
     _ = try await cache.request()
@@ -59,7 +61,7 @@ import Testing
   }
 
   @Test(.guarantee(.idleValuesAreStale), arguments: CacheKind.allCases)
-  func `leaves a stale value, which the next request does not make fresh`(
+  func `a time to idle leaves a stale value, which the next request does not make fresh`(
     kind: CacheKind
   ) async throws {
     let origin = ScriptedFetcher<Int>([.success(1), .failure(Offline()), .failure(Broken())])
@@ -75,7 +77,9 @@ import Testing
   }
 
   @Test(.guarantee(.idleValuesAreStale), arguments: CacheKind.allCases)
-  func `leaves a stale value, which an update does not make fresh`(kind: CacheKind) async throws {
+  func `a time to idle leaves a stale value, which an update does not make fresh`(
+    kind: CacheKind
+  ) async throws {
     let origin = Tally()
     let cache = kind.make(policy: policy, clock: clock) { origin.increment() }
     _ = try await cache.request()
@@ -85,7 +89,9 @@ import Testing
   }
 
   @Test(arguments: CacheKind.allCases)
-  func `gives way to the time while a stale value is renewed`(kind: CacheKind) async throws {
+  func `a time to idle does not shorten the time in which a stale value is renewed`(
+    kind: CacheKind
+  ) async throws {
     var policy = policy
     policy.staleWhileRevalidate = .seconds(30)
     let origin = Tally()
@@ -101,7 +107,9 @@ import Testing
   }
 
   @Test(.guarantee(.idleValuesAreStale), arguments: 0..<20)
-  func `is kept for each key, whatever is added and removed`(seed: UInt64) async throws {
+  func `a time to idle is kept for each key, whatever is added and removed`(
+    seed: UInt64
+  ) async throws {
     var random = SeededRandom(seed: seed)
     let map = MultiplexerMap<Int, Int>(policy: policy, clock: clock) { $0 }
     var lastUses: [Int: Int] = [:]

@@ -14,7 +14,9 @@ import Testing
   }
 
   @Test(arguments: CacheKind.allCases)
-  func `is for its callers and answers no other request`(kind: CacheKind) async throws {
+  func `a transient value is for its callers and answers no other request`(
+    kind: CacheKind
+  ) async throws {
     let gate = Gate()
     let origin = ScriptedFetcher<Int>([.success(1), .success(2)], gate: gate)
     let cache = kind.makeInformed(policy: patient, clock: clock) { _ in
@@ -35,7 +37,7 @@ import Testing
   }
 
   @Test(arguments: CacheKind.allCases)
-  func `is never used after a failure`(kind: CacheKind) async throws {
+  func `a transient value is never used after a failure`(kind: CacheKind) async throws {
     let isAway = Gate()
     let cache = kind.makeInformed(policy: patient, clock: clock) { (context: FetchContext<Int>) in
       #expect(context.previousValue == nil)
@@ -48,7 +50,9 @@ import Testing
   }
 
   @Test(arguments: CacheKind.allCases)
-  func `is published to subscribers, and then there is none`(kind: CacheKind) async throws {
+  func `a transient value is published to subscribers, and then there is none`(
+    kind: CacheKind
+  ) async throws {
     let cache = kind.makeInformed(clock: clock) { _ in .transient(1) }
     let states = Recorder(cache.subscribe())
     _ = await states.first(1)
@@ -59,7 +63,7 @@ import Testing
   }
 
   @Test(arguments: CacheKind.allCases)
-  func `replaces the previous one, which does not return`(
+  func `a transient value replaces the previous one, which does not return`(
     kind: CacheKind
   ) async throws {
     let fetches = Tally()
@@ -80,7 +84,7 @@ import Testing
   }
 
   @Test(arguments: CacheKind.allCases)
-  func `is never written, and the stored copy before it goes by itself`(
+  func `a transient value is never written, and the stored copy before it is removed by itself`(
     kind: CacheKind
   ) async throws {
     cacher.entries["key"] = CacheEntry(7, age: .seconds(100_000))
@@ -102,7 +106,9 @@ import Testing
   }
 
   @Test(arguments: CacheKind.allCases)
-  func `lets no copy be used that could not be removed`(kind: CacheKind) async throws {
+  func `a transient value lets no copy be used that could not be removed`(
+    kind: CacheKind
+  ) async throws {
     cacher.entries["key"] = CacheEntry(7, age: .seconds(100_000))
     cacher.fail(.remove)
     let fetches = Tally()
@@ -119,7 +125,8 @@ import Testing
   }
 
   @Test(arguments: CacheKind.allCases)
-  func `is followed by one that is kept and written`(kind: CacheKind) async throws {
+  func `a transient value is followed by one that is kept and written`(kind: CacheKind) async throws
+  {
     cacher.entries["key"] = CacheEntry(7, age: .seconds(100_000))
     let fetches = Tally()
     let cache = kind.makeInformed(storedIn: cacher, policy: patient, clock: clock) { _ in
@@ -133,7 +140,9 @@ import Testing
   }
 
   @Test(arguments: CacheKind.allCases)
-  func `is unknown to the fetch of a refresh that came meanwhile`(kind: CacheKind) async throws {
+  func `a transient value is unknown to the fetch of a refresh that came meanwhile`(
+    kind: CacheKind
+  ) async throws {
     let gate = Gate()
     let contexts = RecordedChannel<FetchContext<Int>>()
     let cache = kind.makeInformed(policy: patient, clock: clock) { (context: FetchContext<Int>) in
@@ -159,7 +168,7 @@ import Testing
   }
 
   @Test(arguments: CacheKind.allCases)
-  func `of a detached fetch changes nothing`(kind: CacheKind) async throws {
+  func `a transient value of a detached fetch changes nothing`(kind: CacheKind) async throws {
     let gate = Gate()
     let cache = kind.makeInformed(storedIn: cacher, policy: patient, clock: clock) { _ in
       try await gate.wait()
@@ -175,7 +184,8 @@ import Testing
     #expect(cacher.value() == 9)
   }
 
-  @Test func `uses no memory, and frees that of the one before it`() async throws {
+  @Test func `a transient value uses no memory, and frees that of the one before it`() async throws
+  {
     let fetches = Tally()
     let map = MultiplexerMap<Int, Int>(capacity: .count(2), cacher: cacher, clock: clock) {
       (key: Int, _: FetchContext<Int>) in
@@ -195,7 +205,8 @@ import Testing
     #expect(Set(cacher.entries.keys) == ["11", "12"])
   }
 
-  @Test func `frees the room of the previous one though the next fetch is in flight`()
+  @Test
+  func `a transient value frees the room of the previous one though the next fetch is in flight`()
     async throws
   {
     let gate = Gate()

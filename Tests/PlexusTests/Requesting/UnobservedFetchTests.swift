@@ -14,7 +14,7 @@ import Testing
   }
 
   @Test(.guarantee(.unobservedFetchesDoNotBegin), arguments: CacheKind.allCases, [true, false])
-  func `follows one whose callers have left with the callers that wait for a refresh`(
+  func `no fetch follows one that all callers have left, also callers that wait for a refresh`(
     kind: CacheKind,
     inOrder: Bool
   ) async throws {
@@ -39,7 +39,7 @@ import Testing
   }
 
   @Test(.guarantee(.interruptedRefreshesFetchAgain), arguments: CacheKind.allCases)
-  func `follows a refresh without callers when an update cuts off the fetch before`(
+  func `no fetch follows a refresh without callers when an update cuts off the fetch before`(
     kind: CacheKind
   ) async throws {
     let cache = cache(kind)
@@ -56,7 +56,7 @@ import Testing
   }
 
   @Test(.guarantee(.unobservedFetchesDoNotBegin), arguments: CacheKind.allCases)
-  func `follows a refresh whose callers have left when the fetch before ends`(
+  func `no fetch follows a refresh whose callers have left when the fetch before ends`(
     kind: CacheKind
   ) async throws {
     let cache = cache(kind)
@@ -78,7 +78,7 @@ import Testing
   }
 
   @Test(arguments: CacheKind.allCases)
-  func `is cancelled for a caller of a refresh that leaves while another one waits`(
+  func `no fetch is cancelled for a caller of a refresh that leaves while another one waits`(
     kind: CacheKind
   ) async throws {
     let cache = cache(kind)
@@ -95,7 +95,9 @@ import Testing
   }
 
   @Test(.guarantee(.lastSubscriptionEndsItsFetch), arguments: CacheKind.allCases)
-  func `outlasts the last live subscription, also after a refresh`(kind: CacheKind) async throws {
+  func `no fetch outlasts the last live subscription, also after a refresh`(
+    kind: CacheKind
+  ) async throws {
     let cache = LiveCache(kind, origin, CachePolicy(whenUnobserved: .cancel))
     var states: Subscription? = cache.subscription(
       refetching: .whenStale,
@@ -114,7 +116,7 @@ import Testing
   }
 
   @Test(arguments: CacheKind.allCases)
-  func `is cancelled with its caller while there are live subscriptions`(
+  func `no fetch is cancelled with its caller while there are live subscriptions`(
     kind: CacheKind
   ) async throws {
     origin.fail(1)
@@ -132,7 +134,7 @@ import Testing
   }
 
   @Test(.guarantee(.retriesFetchOnlyNeededKeys))
-  func `asks for keys whose callers left before another attempt`() async throws {
+  func `a retry does not fetch keys whose callers have left`() async throws {
     let bulk = BulkOrigin(isOpen: true)
     let calls = Tally()
     var policy = CachePolicy(whenUnobserved: .cancel)

@@ -9,7 +9,9 @@ import Testing
   private var policy: CachePolicy { CachePolicy(timeToLive: .seconds(60)) }
 
   @Test(.guarantee(.updateWinsOverFetches), arguments: CacheKind.allCases)
-  func `changes the value, which keeps its age and its deadline`(kind: CacheKind) async throws {
+  func `an update changes the value, which keeps its age and its deadline`(
+    kind: CacheKind
+  ) async throws {
     let origin = Tally()
     let cache = kind.make(policy: policy, clock: clock) { origin.increment() }
     _ = try await cache.request()
@@ -23,7 +25,7 @@ import Testing
   }
 
   @Test(arguments: CacheKind.allCases)
-  func `of a key without a value does nothing`(kind: CacheKind) async throws {
+  func `an update of a key without a value does nothing`(kind: CacheKind) async throws {
     let gate = Gate()
     let cache = kind.make(policy: policy, clock: clock) {
       try await gate.wait()
@@ -41,7 +43,7 @@ import Testing
   }
 
   @Test(.guarantee(.updatesKeepTheAge))
-  func `is no answer to callers that wait because the value must not be used`()
+  func `an update is no answer to callers that wait because the value must not be used`()
     async throws
   {
     let (gate, origin) = (Gate(), Tally())
@@ -61,7 +63,7 @@ import Testing
   }
 
   @Test(.guarantee(.updateWinsOverFetches), arguments: CacheKind.allCases)
-  func `wins over a fetch in flight, whose callers get it`(kind: CacheKind) async throws {
+  func `an update wins over a fetch in flight, whose callers get it`(kind: CacheKind) async throws {
     let gate = Gate()
     let origin = ScriptedFetcher<Int>([.success(1), .success(2), .success(3)], gate: gate)
     let cache = kind.make(policy: policy, clock: clock) { try await origin.fetch() }
@@ -80,7 +82,7 @@ import Testing
   }
 
   @Test(.guarantee(.updateWinsOverFetches), arguments: CacheKind.allCases)
-  func `leaves a refresh to be served`(kind: CacheKind) async throws {
+  func `an update leaves a refresh to be served`(kind: CacheKind) async throws {
     let origin = Tally()
     let cache = kind.make(policy: policy, clock: clock) { origin.increment() }
     _ = try await cache.request()
@@ -94,7 +96,9 @@ import Testing
     .guarantee(.refreshesReturnFetchedValues),
     arguments: CacheKind.allCases
   )
-  func `leaves a refresh to be served whose fetch it has cut off`(kind: CacheKind) async throws {
+  func `an update leaves a refresh to be served whose fetch it has cut off`(
+    kind: CacheKind
+  ) async throws {
     let gate = Gate()
     let origin = ScriptedFetcher<Int>([.success(1), .success(2)], gate: gate)
     let cache = kind.make(policy: policy, clock: clock) { try await origin.fetch() }
@@ -110,7 +114,7 @@ import Testing
   }
 
   @Test(.guarantee(.refreshesReturnFetchedValues), arguments: CacheKind.allCases, [true, false])
-  func `of any kind does not answer a request of a refresh, which gets the next fetch`(
+  func `an update of any kind does not answer a request of a refresh, which gets the next fetch`(
     kind: CacheKind,
     isOptimistic: Bool
   ) async throws {
@@ -137,7 +141,7 @@ import Testing
   }
 
   @Test(arguments: CacheKind.allCases)
-  func `that throws leaves the value as it is`(kind: CacheKind) async throws {
+  func `an update that throws leaves the value as it is`(kind: CacheKind) async throws {
     let cache = kind.make(policy: policy, clock: clock) { 1 }
     _ = try await cache.request()
     #expect(throws: Broken()) {
@@ -151,7 +155,7 @@ import Testing
   }
 
   @Test(arguments: CacheKind.allCases)
-  func `is published`(kind: CacheKind) async throws {
+  func `an update is published`(kind: CacheKind) async throws {
     let cache = kind.make(policy: policy, clock: clock) { 1 }
     cache.store(1)
     let states = Recorder(cache.subscribe())
@@ -160,7 +164,7 @@ import Testing
   }
 
   @Test(.guarantee(.updateWinsOverFetches))
-  func `runs again if the value was replaced meanwhile, and not for other keys`() {
+  func `an update runs again if the value was replaced meanwhile, and not for other keys`() {
     let map = MultiplexerMap<Int, Int>(policy: policy, clock: clock) { $0 }
     map.store([1: 1, 2: 2])
     let calls = Tally()
@@ -175,7 +179,7 @@ import Testing
     #expect(map.cachedValue(1) == 15)
   }
 
-  @Test func `ends if the value is cleared meanwhile`() {
+  @Test func `an update ends if the value is cleared meanwhile`() {
     let map = MultiplexerMap<Int, Int>(policy: policy, clock: clock) { $0 }
     map.store(1, for: 1)
     let calls = Tally()
@@ -189,7 +193,7 @@ import Testing
     #expect(map.cachedValue(1) == nil)
   }
 
-  @Test func `can update the same key inside, of which both changes stay`() {
+  @Test func `an update can update the same key inside, of which both changes stay`() {
     let map = MultiplexerMap<Int, [String]>(policy: policy, clock: clock) { _ in [] }
     map.store([], for: 1)
     let isFirst = Tally()
@@ -200,7 +204,8 @@ import Testing
     #expect(map.cachedValue(1) == ["inner", "outer"])
   }
 
-  @Test(.guarantee(.updateWinsOverFetches)) func `of many threads loses no change`() async {
+  @Test(.guarantee(.updateWinsOverFetches)) func `an update of many threads loses no change`() async
+  {
     let map = MultiplexerMap<Int, Int>(policy: policy, clock: clock) { $0 }
     map.store(0, for: 1)
     await withTaskGroup(of: Void.self) { group in
@@ -211,7 +216,8 @@ import Testing
     #expect(map.cachedValue(1) == 1600)
   }
 
-  @Test func `is written by the next flush, with the time at which the value was fetched`()
+  @Test
+  func `an update is written by the next flush, with the time at which the value was fetched`()
     async throws
   {
     let cacher = SimpleCacher()
@@ -223,7 +229,7 @@ import Testing
     #expect(cacher.values == ["1": 9])
   }
 
-  @Test func `that costs more than the limit leaves nothing`() {
+  @Test func `an update that costs more than the limit leaves nothing`() {
     let map = MultiplexerMap<Int, [Int]>(capacity: .cost(3) { $0.count }, clock: clock) { _ in [] }
     map.store([1], for: 1)
     #expect(map.update(1) { $0 += [2, 3, 4] } == [1, 2, 3, 4])

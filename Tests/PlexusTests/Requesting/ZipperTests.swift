@@ -10,7 +10,7 @@ import Testing
     return key * 10
   }
 
-  @Test func `returns the values of all requests in the order in which they were added`()
+  @Test func `a zipper returns the values of all requests in the order in which they were added`()
     async throws
   {
     let (name, user, number) = try await Zipper(profile, users[7], Request { 3.5 }).values()
@@ -19,14 +19,17 @@ import Testing
     #expect(number == 3.5)
   }
 
-  @Test(.guarantee(.zippersStartAllAtOnce)) func `returns all results, failures too`() async throws
+  @Test(.guarantee(.zippersStartAllAtOnce)) func `a zipper returns all results, failures too`()
+    async throws
   {
     let (name, user) = await Zipper(profile, users[-1]).results()
     #expect(try name.get() == "Ada")
     #expect(throws: Broken(reason: "-1")) { try user.get() }
   }
 
-  @Test(.guarantee(.zippersStartAllAtOnce)) func `grows by one request at a time`() async throws {
+  @Test(.guarantee(.zippersStartAllAtOnce)) func `a zipper grows by one request at a time`()
+    async throws
+  {
     let two = Zipper(profile).add(users[7])
     let three = two.add(Request { true })
     let (name, user, flag) = try await three.values()
@@ -35,7 +38,7 @@ import Testing
     #expect(again == "Ada")
   }
 
-  @Test func `takes what is in memory, and requests the rest, each once`() async throws {
+  @Test func `a zipper takes what is in memory, and requests the rest, each once`() async throws {
     let clock = ManualClock()
     let origin = ScriptedFetcher<Int>([.success(1), .success(2)])
     let stale = Multiplexer(clock: clock) { try await origin.fetch() }
@@ -55,7 +58,9 @@ import Testing
     #expect(stale.refresh().requestImmediately() == nil)
   }
 
-  @Test(.guarantee(.zippersStartAllAtOnce)) func `makes all requests at once`() async throws {
+  @Test(.guarantee(.zippersStartAllAtOnce)) func `a zipper makes all requests at once`()
+    async throws
+  {
     let gate = Gate()
     let slow = MultiplexerMap<Int, Int> { key in
       try await gate.wait()
@@ -69,7 +74,8 @@ import Testing
     #expect(try await listed.value == [4, 5])
   }
 
-  @Test(.guarantee(.zippersStartAllAtOnce)) func `fails with the first error and cancels the rest`()
+  @Test(.guarantee(.zippersStartAllAtOnce))
+  func `a zipper fails with the first error and cancels the rest`()
     async throws
   {
     let gate = Gate()
@@ -86,7 +92,7 @@ import Testing
     #expect(gate.waiterCount == 0)
   }
 
-  @Test func `passes a cancellation on to all requests`() async throws {
+  @Test func `a zipper passes a cancellation on to all requests`() async throws {
     let gate = Gate()
     let slow = Request {
       try await gate.wait()
@@ -109,7 +115,8 @@ import Testing
     }
   }
 
-  @Test(.guarantee(.zippersStartAllAtOnce)) func `of a list keeps its order, failures too`()
+  @Test(.guarantee(.zippersStartAllAtOnce))
+  func `a zipper of a list keeps its order, failures too`()
     async throws
   {
     let results = await [1, -2, 3].map { users[$0] }.results()
@@ -119,7 +126,7 @@ import Testing
     #expect(try await (0..<500).map { users[$0] }.values() == (0..<500).map { $0 * 10 })
   }
 
-  @Test func `of nothing returns nothing`() async throws {
+  @Test func `a zipper of nothing returns nothing`() async throws {
     let none: [Request<Int>] = []
     #expect(await none.results().isEmpty)
     #expect(try await none.values().isEmpty)
@@ -130,7 +137,7 @@ import Testing
     try await zipper().values()
   }
 
-  @Test func `that requests a key twice fetches it once`() async throws {
+  @Test func `a zipper that requests a key twice fetches it once`() async throws {
     let tally = Tally()
     let map = MultiplexerMap<Int, Int> { _ in tally.increment() }
     let (first, second) = try await Zipper(map[1], map[1]).values()

@@ -15,25 +15,25 @@ import Testing
     graph.wait(node, for: target, isSettled: over.contains) { predecessors[$0] }
   }
 
-  @Test mutating func `finds a node that would wait for itself`() {
+  @Test mutating func `a wait graph finds a node that would wait for itself`() {
     #expect(wait("a", for: "a") == ["a"])
     #expect(graph.isEmpty, "What is refused is not recorded")
   }
 
-  @Test mutating func `finds a cycle and returns its path`() {
+  @Test mutating func `a wait graph finds a cycle and returns its path`() {
     #expect(wait("a", for: "b") == nil)
     #expect(wait("b", for: "c") == nil)
     #expect(wait("c", for: "a") == ["a", "b", "c"])
     #expect(wait("c", for: "d") == nil)
   }
 
-  @Test mutating func `finds the cycle among several waits of one node`() {
+  @Test mutating func `a wait graph finds the cycle among several waits of one node`() {
     for target in ["x", "y", "b", "z"] { #expect(wait("a", for: target) == nil) }
     #expect(wait("b", for: "a") == ["a", "b"])
     #expect(wait("z", for: "y") == nil, "Two ways to one node are no circle")
   }
 
-  @Test mutating func `removes one wait at a time`() {
+  @Test mutating func `a wait graph removes one wait at a time`() {
     _ = wait("a", for: "b")
     _ = wait("a", for: "b")
     graph.stopWaiting("a", for: "b")
@@ -46,14 +46,15 @@ import Testing
     #expect(wait("a", for: "b") == ["b", "a"])
   }
 
-  @Test mutating func `follows the predecessor of a node, and does not return it twice`() {
+  @Test
+  mutating func `a wait graph follows the predecessor of a node, and does not return it twice`() {
     let predecessors = ["queued": "running"]
     #expect(wait("running", for: "queued", predecessors: predecessors) == ["running"])
     _ = wait("running", for: "b")
     #expect(wait("b", for: "queued", predecessors: predecessors) == ["running", "b"])
   }
 
-  @Test func `follows implicit waits of a node`() {
+  @Test func `a wait graph follows implicit waits of a node`() {
     var graph = WaitGraph.State<String>()
     let others = ["post": ["idle", "handler"]]
     func wait(_ node: String, for target: String) -> [String]? {
@@ -71,13 +72,13 @@ import Testing
     #expect(wait("idle", for: "handler") == nil)
   }
 
-  @Test mutating func `ignores a settled node whose waits are still recorded`() {
+  @Test mutating func `a wait graph ignores a settled node whose waits are still recorded`() {
     _ = wait("a", for: "b")
     _ = wait("b", for: "c")
     #expect(wait("c", for: "a", over: ["b"]) == nil)
   }
 
-  @Test func `rejects exactly the waits that close a cycle, after any history`() {
+  @Test func `a wait graph rejects exactly the waits that close a cycle, after any history`() {
     var random = SeededRandom(seed: 11)
     for _ in 0..<200 {
       var graph = WaitGraph.State<Int>()
@@ -117,7 +118,7 @@ import Testing
     return reached.contains(goal)
   }
 
-  @Test mutating func `finds no cycle with a settled node`() {
+  @Test mutating func `a wait graph finds no cycle with a settled node`() {
     _ = wait("a", for: "b")
     #expect(wait("b", for: "a", over: ["b"]) == nil)
   }

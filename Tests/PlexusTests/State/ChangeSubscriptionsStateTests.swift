@@ -22,7 +22,7 @@ import Testing
     override func removeOrphans() { look() }
   }
 
-  @Test func `are ended in subscription order, and later ones at once`() {
+  @Test func `subscribers to changes are ended in subscription order, and later ones at once`() {
     let hubs = ChangeSubscriptions()
     let finished = Log<Int>()
     let ids = (0..<20).map { _ in ChangeSubscriptions.ID() }
@@ -36,7 +36,8 @@ import Testing
     #expect(hubs.count == 0)
   }
 
-  @Test func `are not counted after the release of their owners, which is found without a lock`() {
+  @Test
+  func `subscribers are not counted once their owners are released, which is found without lock`() {
     let hubs = ChangeSubscriptions()
     let ids = (0..<3).map { _ in ChangeSubscriptions.ID() }
     for (number, id) in ids.enumerated() {
@@ -49,7 +50,7 @@ import Testing
     #expect(hubs.finish() == [ids[0], ids[2]])
   }
 
-  @Test func `leave their selectors once, and none does after the end`() {
+  @Test func `subscribers to changes leave their selectors once, and none does after the end`() {
     let hubs = ChangeSubscriptions()
     let left = Log<UInt64>()
     let ids = (0..<3).map { _ in ChangeSubscriptions.ID() }
@@ -65,7 +66,7 @@ import Testing
     #expect(left.entries == [ids[1].rawValue])
   }
 
-  @Test func `retain what removes them until the end, and no longer`() {
+  @Test func `subscribers to changes retain what removes them until the end, and no longer`() {
     final class Owner: Sendable {}
     let hubs = ChangeSubscriptions()
     weak var owner: Owner?
@@ -83,7 +84,7 @@ import Testing
     #expect(owner == nil)
   }
 
-  @Test func `follow no selector if they have ended before the store processes them`() {
+  @Test func `subscribers follow no selector if they have ended before the store processes them`() {
     let (ended, live) = (ChangeSubscriptions(), ChangeSubscriptions())
     let cell = StoreCell(0)
     let engine = StoreEngine<Int, Int>(

@@ -7,7 +7,9 @@ import Testing
   func makeShelf() -> Store<Shelf, ShelfAction> { Store(Shelf(), reducer: arrange) }
 
   @Test(.guarantee(.changesAreReal))
-  func `are the present value first, then real changes with the exact previous value`() async {
+  func `changes are the present value first, then real changes with the exact previous value`()
+    async
+  {
     let store = makeShelf()
     store.dispatch(.add(5))
     let byPath = store.changes(of: \.count)
@@ -28,7 +30,9 @@ import Testing
     #expect(await fastByClosure.first(3) == expected)
   }
 
-  @Test func `of an optional value distinguish nil from the missing old value of the first`() async
+  @Test
+  func `changes of an optional value distinguish nil from the missing old value of the first`()
+    async
   {
     let store = makeShelf()
     let changes = store.changes(of: \.name)
@@ -49,7 +53,7 @@ import Testing
     #expect(seen[1].old == .some(nil))
   }
 
-  @Test func `of an array are those of its elements`() async {
+  @Test func `changes of an array are those of its elements`() async {
     let store = Store<[[Int]], Int>([[1]]) { state, action in
       if action > 0 { state[0].append(action) } else { state[0] = Array(state[0]) }
     }
@@ -72,7 +76,7 @@ import Testing
   }
 
   @Test(.guarantee(.selectorsRunOncePerAction))
-  func `take one evaluation at subscription and one an action`() {
+  func `changes of a store take one evaluation at subscription and one an action`() {
     let store = Store<Counted, Int>(Counted()) { $0.number += $1 }
     let looks = store.state.looks
     let changes = store.changes(of: { $0.half })
@@ -88,8 +92,8 @@ import Testing
     withExtendedLifetime((changes, second)) {}
   }
 
-  @Test(.guarantee(.selectorsRunOncePerAction)) func `of one key path share one evaluation`() async
-  {
+  @Test(.guarantee(.selectorsRunOncePerAction))
+  func `changes of one key path share one evaluation`() async {
     let store = Store<Counted, Int>(Counted()) { $0.number += $1 }
     let looks = store.state.looks
     var streams = (0..<10).map { _ in store.subscription(toChangesOf: \.half) }
@@ -112,7 +116,7 @@ import Testing
     #expect(looks.count == 4)
   }
 
-  @Test func `without followers are not looked for`() async {
+  @Test func `a selector without followers is not evaluated`() async {
     let store = Store<Counted, Int>(Counted()) { $0.number += $1 }
     let looks = store.state.looks
     for isPath in [true, false] {
@@ -134,7 +138,7 @@ import Testing
     }
   }
 
-  @Test func `end for a loop whose task is cancelled, which frees the selector`() async {
+  @Test func `changes end for a loop whose task is cancelled, which frees the selector`() async {
     let census = Census()
     let store = makeShelf()
     let begun = Log<Int>()
@@ -154,7 +158,9 @@ import Testing
     #expect(census.living == 0)
   }
 
-  @Test func `subscribed to while an action is processed begin with the state after it`() async {
+  @Test func `changes subscribed to while an action is processed begin with the state after it`()
+    async
+  {
     let later = Later<Store<Int, Int>>()
     let streams = Log<Subscription<Change<Int>>>()
     let subscribe: @Sendable () -> Void = {
@@ -183,7 +189,7 @@ import Testing
     }
   }
 
-  @Test func `subscribed to in a selector begin after the action, too`() async {
+  @Test func `changes subscribed to in a selector begin after the action, too`() async {
     let later = Later<Store<Int, Int>>()
     let streams = Log<Subscription<Change<Int>>>()
     let store = Store<Int, Int>(0) { $0 += $1 }
@@ -200,7 +206,7 @@ import Testing
     withExtendedLifetime(outer) {}
   }
 
-  @Test func `dropped while an action is processed receive nothing more`() async {
+  @Test func `changes dropped while an action is processed receive nothing after it`() async {
     let census = Census()
     let held = Guarded<Subscription<Change<Int>>?>(nil)
     let store = Store<Int, Int>(0) { state, action in
@@ -237,7 +243,7 @@ import Testing
     }
   }
 
-  @Test func `of key paths with arguments are distinguished, without a lock`() async {
+  @Test func `changes of key paths with arguments are distinguished, without a lock`() async {
     let later = Later<Store<[Int], Int>>()
     let store = Store<[Int], Int>([0, 0]) { $0[$1] += 1 }
     later.value = store
@@ -253,14 +259,14 @@ import Testing
   }
 
   @Test(.guarantee(.changesAreReal))
-  func `skipped under a bounded policy keep the exact previous value of the store`() async {
+  func `changes skipped under a bounded policy keep the exact previous value of the store`() async {
     let store = makeShelf()
     let changes = store.changes(of: \.count, bufferingPolicy: .bufferingNewest(1))
     for _ in 0..<5 { store.dispatch(.add(1)) }
     #expect(await changes.first(1) == [Change(old: 4, new: 5)])
   }
 
-  @Test func `form one chain for a subscriber that joins while others dispatch`() async {
+  @Test func `changes form one chain for a subscriber that joins while others dispatch`() async {
     let store = makeShelf()
     await withTaskGroup { group in
       for _ in 0..<3 {
@@ -292,7 +298,8 @@ import Testing
     #expect(store.subscriberCount == 0)
   }
 
-  @Test func `of many selectors that are added and removed arrive in subscription order`() async {
+  @Test func `changes of selectors that are added and removed arrive in subscription order`() async
+  {
     let order = Log<Int>()
     let store = Store<Int, Int>(0) { $0 += $1 }
     var streams: [Int: Subscription<Change<Int>>] = [:]
@@ -316,7 +323,8 @@ import Testing
 
   @TaskLocal private static var isSubscriber = false
 
-  @Test func `do not occupy the subscribing thread with what others have left`() async {
+  @Test func `subscribing to changes does not occupy the thread with what others have left`() async
+  {
     let (later, own) = (Later<Store<Int, Int>>(), Guarded(0))
     let store = Store<Int, Int>(0) { state, action in
       if Self.isSubscriber { own.withLock { $0 += 1 } }
@@ -336,7 +344,7 @@ import Testing
     #expect(own.withLock { $0 } <= 1_024)
   }
 
-  @Test func `of the app that were dispatched before the release of a page come before the end`()
+  @Test func `changes of the app dispatched before the release of a page come before the end`()
     async
   {
     let later = Later<Store<Int, Int>>()

@@ -5,7 +5,8 @@ import Testing
 
 @Suite(.fewAtOnce) struct `The core of a state consumer` {
   @Test(.guarantee(.lateResultsHaveNoEffect))
-  func `ignores what comes late from what was followed before`() async {
+  func `the core of a state consumer ignores what comes late from what was followed before`() async
+  {
     let core = ConsumerCore<Int>(nil)
     let told = Log<Int>()
     let looks = Log<Int>()
@@ -32,7 +33,8 @@ import Testing
     #expect(looks.count == 4)
   }
 
-  @Test func `releases a selector that is removed before the first state`() {
+  @Test
+  func `the core of a state consumer releases a selector that is removed before the first state`() {
     final class Captured: Sendable {}
     let core = ConsumerCore<Int>(nil)
     let bag = ObservationBag()

@@ -24,7 +24,8 @@ import Testing
     }
   }
 
-  @Test(.guarantee(.dispatchAndWaitIncludesEffects)) func `are waited for by dispatchAndWait`()
+  @Test(.guarantee(.dispatchAndWaitIncludesEffects))
+  func `dispatchAndWait waits for the effects of an action`()
     async
   {
     let gate = Gate()
@@ -46,7 +47,7 @@ import Testing
     #expect(log.entries == ["effect", "waited"])
   }
 
-  @Test func `are not waited for by dispatch`() async {
+  @Test func `dispatch does not wait for effects`() async {
     let gate = Gate()
     let store = makeStore { context in
       try? await gate.wait()
@@ -60,7 +61,7 @@ import Testing
   }
 
   @Test(.guarantee(.dispatchAndWaitIncludesEffects))
-  func `that an effect's actions start are waited for, too`() async {
+  func `the effects that an effect's actions start are waited for, too`() async {
     let first = Gate()
     let second = Gate()
     let middleware = Middleware<[Int], Order> { action, context, next in
@@ -97,7 +98,7 @@ import Testing
     #expect(done.entries == [[2]])
   }
 
-  @Test func `of other actions are not waited for`() async {
+  @Test func `the effects of other actions are not waited for`() async {
     let gate = Gate()
     let store = makeStore { _ in try? await gate.wait() }
     store.dispatch(.start)
@@ -107,13 +108,13 @@ import Testing
     gate.open()
   }
 
-  @Test func `need not be there to wait: a dropped action is over at once`() async {
+  @Test func `a wait for an action that is dropped ends at once`() async {
     let store = Store<Int, Int>(0, middleware: [Middleware { _, _, _ in }]) { $0 += $1 }
     await store.dispatchAndWait(1)
     #expect(store.state == 0)
   }
 
-  @Test func `are waited for by each of several callers`() async {
+  @Test func `effects of a store are waited for by each of several callers`() async {
     let gate = Gate()
     let store = makeStore { context in
       try? await gate.wait()
@@ -132,7 +133,10 @@ import Testing
     #expect(store.state == Array(repeating: 1, count: 10))
   }
 
-  @Test func `continue when a waiting caller is cancelled, which returns at once`() async {
+  @Test
+  func `effects of a store continue when a waiting caller is cancelled, which returns at once`()
+    async
+  {
     let gate = Gate()
     let store = makeStore { context in
       try? await gate.wait()
@@ -148,7 +152,7 @@ import Testing
     #expect(await changes.first(2).map(\.new) == [[], [1]])
   }
 
-  @Test func `of a caller that was cancelled before are started all the same`() async {
+  @Test func `the effects for a caller that was cancelled before are started all the same`() async {
     let gate = Gate()
     let store = makeStore { context in
       try? await gate.wait()
@@ -164,7 +168,7 @@ import Testing
     #expect(await changes.first(2).map(\.new) == [[], [1]])
   }
 
-  @Test func `may wait for actions themselves`() async {
+  @Test func `effects of a store may wait for actions themselves`() async {
     let later = Later<Store<[Int], Order>>()
     let store = makeStore { _ in
       await later.value?.dispatchAndWait(.found(1))
@@ -175,8 +179,8 @@ import Testing
     #expect(store.state == [1, 2])
   }
 
-  @Test(.guarantee(.storesEndTheirStreams)) func `are cancelled when the store is released`() async
-  {
+  @Test(.guarantee(.storesEndTheirStreams))
+  func `effects of a store are cancelled when the store is released`() async {
     let begun = Gate()
     let ended = Log<Bool>()
     var store: Store<[Int], Order>? = makeStore { context in
@@ -192,7 +196,7 @@ import Testing
     #expect(await ended.first(2) == [true, true])
   }
 
-  @Test func `do not keep the store, nor does a context that is kept`() async {
+  @Test func `effects of a store do not keep the store, nor does a context that is kept`() async {
     let kept = Guarded<Middleware<[Int], Order>.Context?>(nil)
     let gate = Gate()
     let census = Census()
@@ -221,7 +225,7 @@ import Testing
     #expect(context?.state == [7])
   }
 
-  @Test func `are not started after the release of the store`() {
+  @Test func `effects of a store are not started after the release of the store`() {
     let kept = Guarded<Middleware<[Int], Order>.Context?>(nil)
     do {
       let middleware = Middleware<[Int], Order> { _, context, _ in
@@ -241,7 +245,7 @@ import Testing
     #expect(census.living == 0)
   }
 
-  @Test func `that a store ends release their objects`() async {
+  @Test func `effects that a store ends release their objects`() async {
     let census = Census()
     let gate = Gate()
     do {
@@ -261,7 +265,8 @@ import Testing
     @TaskLocal static var value = 0
   }
 
-  @Test @MainActor func `run off every actor and apart from the dispatching task`() async {
+  @Test @MainActor
+  func `effects of a store run off every actor and apart from the dispatching task`() async {
     let seen = Log<[Int]>()
     let store = makeStore { _ in
       seen.append([Local.value, Task.isCancelled ? 1 : 0])
@@ -274,7 +279,7 @@ import Testing
     #expect(await seen.first(1) == [[0, 0]])
   }
 
-  @Test func `that wait for themselves through a load fail`() async {
+  @Test func `effects that wait for themselves through a load fail`() async {
     let publisher = DataPublisher<Int>()
     let failures = Log<String>()
     let store = makeStore { _ in
@@ -339,7 +344,7 @@ import Testing
   }
 
   @Test(.guarantee(.effectIDsCancelEarlierEffects))
-  func `with an id can be cancelled while they are being started`() async {
+  func `effects with an id can be cancelled while they are being started`() async {
     let contexts = Guarded<[Middleware<Int, Int>.Context]>([])
     let log = Log<Bool>()
     let gate = Gate()
@@ -368,7 +373,7 @@ import Testing
   }
 
   @Test(.guarantee(.effectIDsCancelEarlierEffects))
-  func `with an id cancel those before them with the same id, and no others`() async {
+  func `effects with an id cancel those before them with the same id, and no others`() async {
     let (gate, log) = (Gate(), Log<String>())
     let store = makeStore(gate, log)
     let other = makeStore(gate, log)
@@ -385,7 +390,7 @@ import Testing
   }
 
   @Test(.guarantee(.effectIDsCancelEarlierEffects))
-  func `with an id run beside each other if they are not to cancel`() async {
+  func `effects with an id run beside each other if they are not to cancel`() async {
     let (gate, log) = (Gate(), Log<String>())
     let store = makeStore(gate, log)
     for number in 1...3 { store.dispatch(.run("search", number, cancels: false)) }
@@ -395,7 +400,7 @@ import Testing
   }
 
   @Test(.guarantee(.effectIDsCancelEarlierEffects))
-  func `with an id are cancelled all together by it`() async {
+  func `effects with an id are cancelled all together by it`() async {
     let (gate, log) = (Gate(), Log<String>())
     let store = makeStore(gate, log)
     for number in 1...3 { store.dispatch(.run("search", number, cancels: false)) }
@@ -409,7 +414,7 @@ import Testing
   }
 
   @Test(arguments: [TaskPriority.high, .low, .background, nil])
-  func `with an id have their priority, or that of the dispatching task`(
+  func `effects with an id have their priority, or that of the dispatching task`(
     priority: TaskPriority?
   ) async {
     let log = Log<TaskPriority>()
@@ -423,7 +428,7 @@ import Testing
   }
 
   @Test(.guarantee(.effectIDsCancelEarlierEffects))
-  func `with ids of different types do not cancel each other`() async {
+  func `effects with ids of different types do not cancel each other`() async {
     let (gate, log) = (Gate(), Log<Int>())
     let middleware = Middleware<Int, Int> { action, context, next in
       next(action)
@@ -442,7 +447,7 @@ import Testing
   }
 
   @Test(.guarantee(.effectIDsCancelEarlierEffects))
-  func `with an id are waited for by dispatchAndWait, and end with the store`() async {
+  func `effects with an id are waited for by dispatchAndWait, and end with the store`() async {
     let (gate, log) = (Gate(), Log<String>())
     var store: Store<[Int], Command>? = makeStore(gate, log)
     let first = Task { [store] in await store?.dispatchAndWait(.run("a", 1, cancels: true)) }

@@ -6,7 +6,7 @@ import Testing
 @Suite(.fewAtOnce) struct `A state consumer that follows a broadcaster` {
   typealias Consumer = StateConsumer<Shelf>
 
-  @Test func `follows a store with one call`() async {
+  @Test func `a state consumer follows a store with one call`() async {
     let store = Store<Shelf, ShelfAction>(Shelf(count: 1), reducer: arrange)
     let consumer = Consumer()
     let log = Log<String>()
@@ -17,7 +17,7 @@ import Testing
     #expect(store.subscriberCount == 1)
   }
 
-  @Test func `has looked at the present state when follow returns`() async {
+  @Test func `a state consumer has looked at the present state when follow returns`() async {
     for number in 0..<100 {
       let store = Store<Shelf, ShelfAction>(Shelf(count: number), reducer: arrange)
       let consumer = Consumer()
@@ -35,7 +35,7 @@ import Testing
     }
   }
 
-  @Test func `is not taken back by what it followed before, stress`() async {
+  @Test func `a state consumer is not taken back by what it followed before, stress`() async {
     for _ in 0..<50 {
       let consumer = StateConsumer<Int>()
       let (first, second) = (Store<Int, Int>(0) { $0 = $1 }, Store<Int, Int>(-1) { $0 = $1 })
@@ -52,7 +52,7 @@ import Testing
     }
   }
 
-  @Test func `follows one source at a time, and keeps none`() async {
+  @Test func `a state consumer follows one source at a time, and keeps none`() async {
     let consumer = Consumer()
     let log = Log<Int>()
     consumer.add(\.count) { _, new in log.append(new) }
@@ -71,7 +71,7 @@ import Testing
     #expect(weakFirst == nil)
   }
 
-  @Test func `ends what it follows when it is released`() async {
+  @Test func `a state consumer ends what it follows when it is released`() async {
     let store = Store<Shelf, ShelfAction>(Shelf(), reducer: arrange)
     weak var weakConsumer: Consumer?
     var consumer: Consumer? = Consumer()

@@ -16,7 +16,7 @@ import Testing
   }
 
   @Test(.guarantee(.noLockWhileUserCodeRuns))
-  func `are compared without a lock, and what they dispatch follows`() async {
+  func `state values are compared without a lock, and what they dispatch follows`() async {
     let later = Later<Store<Number, Int>>()
     let compare: @Sendable (Int, Int) -> Void = { new, _ in
       withoutLocks {
@@ -37,7 +37,7 @@ import Testing
     #expect(store.subscriberCount == 1)
   }
 
-  @Test func `may feed, add to and empty the consumer that compares them`() async {
+  @Test func `state values may feed, add to and empty the consumer that compares them`() async {
     let later = Later<StateConsumer<Number>>()
     let log = Log<Int>()
     let compare: @Sendable (Int, Int) -> Void = { new, _ in
@@ -73,7 +73,7 @@ import Testing
     .bufferingNewest(.min), .bufferingOldest(0), .bufferingOldest(.min), .bufferingOldest(.max),
     .bufferingNewest(.max),
   ])
-  func `are reported under a policy of any size`(
+  func `changes are reported under a policy of any size`(
     policy: AsyncStream<Change<Int>>.Continuation.BufferingPolicy
   ) async {
     var store: Store<Int, Int>? = Store(0) { $0 += $1 }

@@ -11,7 +11,7 @@ import Testing
   }
 
   @Test(.guarantee(.middlewareIsCalledInOrder))
-  func `is called in the order of the array, each around the following ones`() {
+  func `middleware is called in the order of the array, each around the following ones`() {
     let log = Log<String>()
     func named(_ name: String) -> Step {
       Step { action, _, next in
@@ -31,7 +31,7 @@ import Testing
     )
   }
 
-  @Test(.guarantee(.middlewareIsCalledInOrder)) func `may drop an action`() async {
+  @Test(.guarantee(.middlewareIsCalledInOrder)) func `middleware may drop an action`() async {
     let store = makeStore(Step { action, _, next in if action != 2 { next(action) } })
     let states = store.subscription(bufferingPolicy: .unbounded)
     for action in 1...3 { store.dispatch(action) }
@@ -40,7 +40,7 @@ import Testing
   }
 
   @Test(.guarantee(.middlewareIsCalledInOrder))
-  func `may replace an action, for those behind it only`() {
+  func `middleware may replace an action, for those behind it only`() {
     let seen = Log<Int>()
     let store = makeStore(
       Step { action, _, next in
@@ -57,7 +57,8 @@ import Testing
     #expect(store.state == [70])
   }
 
-  @Test(.guarantee(.middlewareIsCalledInOrder)) func `can add actions, each published by itself`()
+  @Test(.guarantee(.middlewareIsCalledInOrder))
+  func `middleware can add actions, each published by itself`()
     async
   {
     let store = makeStore(
@@ -71,7 +72,7 @@ import Testing
     #expect(await states.first(3) == [[], [1], [1, 2]])
   }
 
-  @Test(.guarantee(.middlewareIsCalledInOrder)) func `may delay an action`() async {
+  @Test(.guarantee(.middlewareIsCalledInOrder)) func `middleware may delay an action`() async {
     let clock = ManualClock()
     let store = makeStore(
       Step { action, context, next in
@@ -91,7 +92,7 @@ import Testing
     #expect(await changes.first(3).map(\.new) == [[], [2], [2, 100]])
   }
 
-  @Test func `sees the state before, and after next the state after`() {
+  @Test func `middleware sees the state before next, and the new state after it`() {
     let seen = Log<[Int]>()
     let store = makeStore(
       Step { action, context, next in
@@ -106,7 +107,7 @@ import Testing
     #expect(seen.entries == [[], [1], [1, 2]])
   }
 
-  @Test func `lets an action that it dispatches pass from the beginning`() {
+  @Test func `middleware lets an action that it dispatches pass all middleware`() {
     let seen = Log<String>()
     let store = makeStore(
       Step { action, _, next in
@@ -130,7 +131,7 @@ import Testing
     case work(@Sendable (Middleware<Int, Thunk>.Context) -> Void)
   }
 
-  @Test func `makes thunks of actions that are functions`() async {
+  @Test func `middleware makes thunks of actions that are functions`() async {
     let thunks = Middleware<Int, Thunk> { action, context, next in
       if case .work(let work) = action { work(context) } else { next(action) }
     }
@@ -147,7 +148,7 @@ import Testing
     #expect(store.state == 12)
   }
 
-  @Test func `logs actions with the states around them`() {
+  @Test func `middleware logs actions with the states around them`() {
     let lines = Log<String>()
     let logger = Step { action, context, next in
       let before = context.state
@@ -160,7 +161,7 @@ import Testing
     #expect(lines.entries == ["4: [] -> [4]", "5: [4] -> [4, 5]"])
   }
 
-  @Test func `is not called for an action while another thread processes one`() {
+  @Test func `middleware is not called for an action while another thread processes one`() {
     let log = Log<String>()
     let later = Later<Store<[Int], Int>>()
     let store = makeStore(

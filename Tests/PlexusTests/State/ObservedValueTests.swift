@@ -53,7 +53,9 @@ import Testing
   }
 
   @Test(.guarantee(.observedValuesAreCurrent))
-  func `is the new value as soon as the call that changes it has returned`() async throws {
+  func `an observed value is the new value as soon as the call that changes it has returned`()
+    async throws
+  {
     let store = makeStore()
     let text = ObservedValue(store.select(\.text))
     let all = ObservedValue(store)
@@ -75,7 +77,7 @@ import Testing
   }
 
   @Test(.guarantee(.observersAreNotifiedInTime))
-  func `invalidates before the call returns that changes it on the main actor`() {
+  func `an observed value invalidates before the call returns that changes it on the main actor`() {
     let store = makeStore()
     let screen = Screen(ObservedValue(store.select(\.text)))
     screen.draw()
@@ -91,7 +93,7 @@ import Testing
   }
 
   @Test(.guarantee(.observersAreNotifiedInTime))
-  func `invalidates on the main actor what is changed elsewhere`() async {
+  func `an observed value invalidates on the main actor what is changed elsewhere`() async {
     let store = makeStore()
     let screen = Screen(ObservedValue(store.select(\.text)))
     screen.draw()
@@ -107,7 +109,8 @@ import Testing
     }
   }
 
-  @Test(.guarantee(.equalPartsInvalidateNothing)) func `does not invalidate for an equal value`() {
+  @Test(.guarantee(.equalPartsInvalidateNothing))
+  func `an observed value does not invalidate for an equal value`() {
     let volume = CurrentValue(1)
     let screen = Screen(ObservedValue(volume))
     screen.draw()
@@ -125,7 +128,7 @@ import Testing
   }
 
   @Test(.guarantee(.equalPartsInvalidateNothing))
-  func `does not invalidate for the same state of a publisher`() {
+  func `an observed value does not invalidate for the same state of a publisher`() {
     let publisher = DataPublisher<Int>()
     let screen = Screen(ObservedValue(publisher))
     screen.draw()
@@ -145,7 +148,7 @@ import Testing
   }
 
   @Test(.guarantee(.equalPartsInvalidateNothing))
-  func `invalidates once for each new state of a cache, and for nothing else`() async throws {
+  func `an observed value invalidates once for each new state of a cache only`() async throws {
     let map = MultiplexerMap<Int, Int> { _ in throw Broken() }
     let cache = Multiplexer<Int> { throw Broken() }
     let screens = [Screen(ObservedValue(cache)), Screen(ObservedValue(map[7]))]
@@ -186,7 +189,9 @@ import Testing
     expect("unknown", after: 4)
   }
 
-  @Test func `of an entry fetches nothing, and shows what a live subscription fetches`() async {
+  @Test func `an observed value of an entry fetches nothing, and shows what a live one fetches`()
+    async
+  {
     let map = MultiplexerMap<Int, Int>(clock: ManualClock()) { $0 * 10 }
     let screen = Screen(ObservedValue(map[7]))
     #expect(screen.draw().name == "unknown")
@@ -197,7 +202,7 @@ import Testing
     #expect(!screen.isInvalid)
   }
 
-  @Test func `shows the pages of a list`() async throws {
+  @Test func `an observed value shows the pages of a list`() async throws {
     let publisher = Catalog().publisher()
     let observed = ObservedValue(publisher)
     #expect(words(observed.value) == "unknown")
@@ -206,7 +211,7 @@ import Testing
   }
 
   @Test(.guarantee(.observersSeeNestedChanges))
-  func `notifies of each change, also of one that is made inside a notification`() {
+  func `an observed value notifies of each change, also of one inside a notification`() {
     let volume = CurrentValue(10)
     let observed = ObservedValue(volume)
     let screen = Screen(observed)
@@ -226,7 +231,7 @@ import Testing
     }
   }
 
-  @Test func `notifies an observer of each value that it replaces`() {
+  @Test func `an observed value notifies an observer of each value that it replaces`() {
     let volume = CurrentValue(10)
     let observed = ObservedValue(volume)
     limit(observed) { if $0 > 10 { volume.value = 10 } }
@@ -237,7 +242,8 @@ import Testing
     #expect(observed.value == 10)
   }
 
-  @Test func `notifies of the same value again after an observer has set another one`() {
+  @Test
+  func `an observed value notifies of an equal value again after an observer set another one`() {
     let volume = CurrentValue(10)
     let observed = ObservedValue(volume)
     let screen = Screen(observed)
@@ -258,7 +264,8 @@ import Testing
   }
 
   @Test(.guarantee(.observersSeeNestedChanges), arguments: 0..<200)
-  func `shows the value after any sequence of changes, with observers that change it`(seed: Int) {
+  func `an observed value is right after any sequence of changes, also by its observers`(seed: Int)
+  {
     var random = SeededRandom(seed: UInt64(seed))
     let value = CurrentValue(0)
     let part = value.select { $0 % 7 }
@@ -310,7 +317,7 @@ import Testing
   }
 
   @Test(.guarantee(.equalPartsInvalidateNothing))
-  func `of a part is not invalidated by other parts`() {
+  func `an observed value of a part is not invalidated by other parts`() {
     let store = makeStore()
     let text = Screen(ObservedValue(store.select(\.text)))
     let count = Screen(ObservedValue(store.select { $0.count }))
@@ -325,7 +332,7 @@ import Testing
   }
 
   @Test(.guarantee(.equalPartsInvalidateNothing))
-  func `redraws only the changed ones of a thousand rows`() {
+  func `observed values redraw only the changed ones of a thousand rows`() {
     let store = Store<[Int], Int>(Array(repeating: 0, count: 1000)) { rows, index in
       rows[index] += 1
     }
@@ -338,7 +345,7 @@ import Testing
   }
 
   @Test(.guarantee(.equalPartsInvalidateNothing))
-  func `publishes every change of a type that cannot be compared`() {
+  func `an observed value publishes every change of a type that cannot be compared`() {
     struct Opaque: Sendable { var number: Int }
     let value = CurrentValue(Opaque(number: 1))
     let screen = Screen(ObservedValue(value))
@@ -350,7 +357,7 @@ import Testing
   }
 
   @Test(.guarantee(.observersAreNotifiedInTime))
-  func `notifies an observer that has read another value of the return`() async {
+  func `an observed value notifies an observer that has read another value of the return`() async {
     let volume = CurrentValue(1)
     let observed = ObservedValue(volume)
     let (first, second) = (Screen(observed), Screen(observed))
@@ -364,7 +371,7 @@ import Testing
   }
 
   @Test(.guarantee(.observedValuesKeepTheirState))
-  func `keeps its source, and ends with its owner`() {
+  func `an observed value keeps its source, and ends with its owner`() {
     weak var weakStore: Store<Form, FormAction>?
     weak var weakObserved: ObservedValue<String>?
     var observed: ObservedValue<String>?
@@ -384,7 +391,7 @@ import Testing
   }
 
   @Test(.guarantee(.observedValuesKeepTheirState))
-  func `stays what it was last when its source has finished`() {
+  func `an observed value keeps its last value when its source has finished`() {
     let volume = CurrentValue(1)
     let observed = ObservedValue(volume)
     volume.value = 2
@@ -394,7 +401,7 @@ import Testing
   }
 
   @Test(.guarantee(.observedValuesKeepTheirState))
-  func `follows a messenger from an initial value on, and does not keep it`() {
+  func `an observed value follows a messenger from an initial value on, and does not keep it`() {
     weak var weakMessenger: Messenger<String>?
     var messenger: Messenger<String>? = Messenger()
     weakMessenger = messenger

@@ -13,12 +13,12 @@ import Testing
     app.page({ $0.count * 10 }, middleware: middleware, reducer: { $0 += $1 })
   }
 
-  @Test func `begins with a state made from the app's`() {
+  @Test func `a page store begins with a state made from the app's`() {
     app.dispatch(.add(1))
     #expect(makePage().state == 40)
   }
 
-  @Test func `has its own state, reducer and middleware`() {
+  @Test func `a page store has its own state, reducer and middleware`() {
     let doubling = Middleware<Int, Int> { action, _, next in next(action * 2) }
     let page = makePage(doubling)
     page.dispatch(1)
@@ -30,7 +30,7 @@ import Testing
   }
 
   @Test(.guarantee(.pagesAndAppsMatch))
-  func `delivers the states of app and page together, when either changes`() async {
+  func `a page store delivers the states of app and page together, when either changes`() async {
     let page = makePage()
     let states = page.subscription(bufferingPolicy: .unbounded)
     let stream = page.subscribe(bufferingPolicy: .unbounded)
@@ -44,7 +44,7 @@ import Testing
     #expect(page.snapshot.page == 32)
   }
 
-  @Test func `lets a slow subscriber skip ahead to the newest states`() async {
+  @Test func `a page store lets a slow subscriber skip ahead to the newest states`() async {
     let page = makePage()
     let stream = page.subscribe()
     for _ in 0..<5 {
@@ -54,7 +54,7 @@ import Testing
     #expect(await stream.first(1).map { [$0.app.count, $0.page] } == [[8, 35]])
   }
 
-  @Test func `follows changes of the page and of the app`() async {
+  @Test func `a page store follows changes of the page and of the app`() async {
     let page = makePage()
     let ofPage = page.changes(of: \.self)
     let ofPageToo = page.changes(of: { $0.isMultiple(of: 2) })
@@ -74,7 +74,7 @@ import Testing
   }
 
   @Test(.guarantee(.pagesKeepTheirStore))
-  func `does not count as a subscriber of its parent, nor does what follows it`() {
+  func `a page store does not count as a subscriber of its parent, nor do its followers`() {
     let page = makePage()
     let states = page.subscribe()
     let changes = page.changes(of: \.self)
@@ -87,7 +87,7 @@ import Testing
     #expect(page.subscriberCount == 3)
   }
 
-  @Test func `stands beside others of its kind`() async {
+  @Test func `a page store is independent of others of its kind`() async {
     let first = makePage()
     let second = makePage()
     let states = second.subscription(bufferingPolicy: .unbounded)
@@ -100,7 +100,8 @@ import Testing
     #expect(seen.map { [$0.app.count, $0.page] } == [[3, 30], [4, 30], [4, 35]])
   }
 
-  @Test(.guarantee(.pagesKeepTheirStore)) func `is freed when released, and ends its streams`()
+  @Test(.guarantee(.pagesKeepTheirStore))
+  func `a page store is freed when released, and ends its streams`()
     async
   {
     weak var weakPage: Page?
@@ -119,7 +120,7 @@ import Testing
     #expect(await appChanges?.all().map(\.new) == [3, 4])
   }
 
-  @Test func `leaves no selector behind in its parent`() {
+  @Test func `a page store leaves no selector behind in its parent`() {
     let census = Census()
     var page: Page? = makePage()
     let parcel = Guarded<Parcel?>(census.parcel())
@@ -133,7 +134,7 @@ import Testing
     withExtendedLifetime(changes) {}
   }
 
-  @Test func `leaves no state behind in its parent`() {
+  @Test func `a page store leaves no state behind in its parent`() {
     let census = Census()
     var page: PageStore<Shelf, ShelfAction, Parcel, Parcel>? =
       app.page({ _ in census.parcel() }, reducer: { $0 = $1 })
@@ -145,7 +146,7 @@ import Testing
   }
 
   @Test(arguments: [false, true])
-  func `releases what it holds without a lock`(isFollowed: Bool) {
+  func `a page store releases what it holds without a lock`(isFollowed: Bool) {
     let later = Later<PageStore<Shelf, ShelfAction, Parcel, Parcel>>()
     let released = Log<Int>()
     let parcel: @Sendable (Int) -> Parcel = { number in
@@ -166,7 +167,7 @@ import Testing
     withExtendedLifetime(states) {}
   }
 
-  @Test(.guarantee(.pagesKeepTheirStore)) func `keeps its parent`() {
+  @Test(.guarantee(.pagesKeepTheirStore)) func `a page store keeps its parent`() {
     weak var weakParent: Parent?
     var page: Page?
     do {
@@ -180,7 +181,7 @@ import Testing
     #expect(weakParent == nil)
   }
 
-  @Test func `ends its effects when it is released`() async {
+  @Test func `a page store ends its effects when it is released`() async {
     let gate = Gate()
     let ended = Log<Bool>()
     var page: Page? = makePage(
@@ -198,7 +199,7 @@ import Testing
     #expect(await ended.first(1) == [true])
   }
 
-  @Test func `waits for the effects of an action`() async {
+  @Test func `a page store waits for the effects of an action`() async {
     let gate = Gate()
     let page = makePage(
       Middleware { action, context, next in
@@ -219,7 +220,8 @@ import Testing
     #expect(await waiting.value == 131)
   }
 
-  @Test(.guarantee(.pagesAndAppsMatch)) func `never combines states that were not there together`()
+  @Test(.guarantee(.pagesAndAppsMatch))
+  func `a page store never combines states that were not there together`()
     async
   {
     // Middleware of the page dispatches to the app first, so the page's state follows the app's.
@@ -235,7 +237,9 @@ import Testing
     #expect(seen == [[0, 0], [1, 0], [1, 1], [2, 1], [2, 2], [3, 2], [3, 3]])
   }
 
-  @Test func `delivers the app's state before changes of the page at the same moment`() async {
+  @Test func `a page store delivers the app's state before changes of the page at the same moment`()
+    async
+  {
     let app = Store<Parcel?, Parcel?>(nil) { $0 = $1 }
     let page = app.page({ _ in 0 }, reducer: { $0 += $1 })
     let unread = app.subscription(bufferingPolicy: .bufferingNewest(2))
@@ -252,7 +256,8 @@ import Testing
     withExtendedLifetime(unread) {}
   }
 
-  @Test func `delivers the app's state before changes of the page by the app's subscribers`()
+  @Test
+  func `a page store delivers the app's state before the changes that the app's subscribers make`()
     async throws
   {
     let app = Store<Int, Int>(0) { $0 = $1 }
@@ -270,7 +275,9 @@ import Testing
     try await loop.value
   }
 
-  @Test func `shows both states in one order, whichever of them is dispatched to`() async {
+  @Test func `a page store shows both states in one order, whichever of them is dispatched to`()
+    async
+  {
     var page: Page? = makePage()
     guard let states = page?.subscription(bufferingPolicy: .unbounded) else { return }
     await withTaskGroup { [page, app] group in
@@ -296,7 +303,9 @@ import Testing
     #expect(await states.first(1).isEmpty)
   }
 
-  @Test func `has a snapshot of both states at one moment, beside dispatches to both`() async {
+  @Test func `a page store has a snapshot of both states at one moment, beside dispatches to both`()
+    async
+  {
     let app = Store<Int, Int>(0) { $0 = $1 }
     let page = app.page({ _ in 0 }, reducer: { $0 = $1 })
     let isFinished = Guarded(false)
@@ -321,7 +330,7 @@ import Testing
     #expect(page.snapshot == (last, last))
   }
 
-  @Test func `can be stored as any broadcaster, and calls handlers`() async {
+  @Test func `a page store can be stored as any broadcaster, and calls handlers`() async {
     let page = makePage()
     let source: any Broadcaster<(app: Shelf, page: Int)> = page
     let log = Log<Int>()
@@ -383,7 +392,8 @@ import Testing
 @Suite(.fewAtOnce) @MainActor struct `A screen that owns a page store` {
   let app = Store<Shelf, ShelfAction>(Shelf(), reducer: arrange)
 
-  @Test func `is freed with handlers that it owns, in a bag, loops and a consumer`() async {
+  @Test func `a screen is freed with handlers that it owns, in a bag, loops and a consumer`() async
+  {
     let shown = Log<Int>()
     weak var weakPage: PageStore<Shelf, ShelfAction, Int, Int>?
     var loops: [Task<Void, Never>] = []
@@ -406,7 +416,9 @@ import Testing
     withExtendedLifetime(consumer) {}
   }
 
-  @Test func `is freed with closures that capture it strongly, once they are cancelled`() async {
+  @Test func `a screen is freed with closures that capture it strongly, once they are cancelled`()
+    async
+  {
     let shown = Log<Int>()
     weak var weakScreen: Screen?
     weak var weakPage: PageStore<Shelf, ShelfAction, Int, Int>?

@@ -50,7 +50,9 @@ import Testing
   }
 
   @Test(arguments: 0..<20)
-  func `evaluate a state once each and in order, however many come and go`(seed: UInt64) throws {
+  func `selectors evaluate a state once each and in order, however many come and go`(
+    seed: UInt64
+  ) throws {
     var random = SeededRandom(seed: seed)
     var world = World()
     var seen = 0
@@ -76,7 +78,8 @@ import Testing
     #expect(world.evaluated.count == seen)
   }
 
-  @Test func `release a removed closure at once, and the others with the table`() {
+  @Test func `a table of selectors releases a removed closure at once, and the others at its end`()
+  {
     final class Captured: Sendable {}
     var table = SelectorTable<Int>()
     let ids = (0..<3).map { _ in ChangeSubscriptions.ID() }

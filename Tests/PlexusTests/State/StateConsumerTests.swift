@@ -7,7 +7,9 @@ import Testing
   typealias Consumer = StateConsumer<Shelf>
 
   @Test(.guarantee(.consumersSeeEveryChange))
-  func `reports the first state as a change from nothing, then real changes`() async {
+  func `a state consumer reports the first state as a change from nothing, then real changes`()
+    async
+  {
     let consumer = Consumer()
     let log = Log<String>()
     consumer.add(\.count) { old, new in log.append("\(old ?? -1) \(new)") }
@@ -18,7 +20,7 @@ import Testing
     #expect(await log.first(3) == ["-1 1", "1 2", "2 5"])
   }
 
-  @Test func `takes an initial state as one that was seen`() async {
+  @Test func `a state consumer takes an initial state as one that was seen`() async {
     let consumer = Consumer(initialState: Shelf(count: 1))
     let log = Log<String>()
     consumer.add(\.count) { old, new in log.append("\(old ?? -1) \(new)") }
@@ -28,7 +30,7 @@ import Testing
   }
 
   @Test(.guarantee(.laterConsumersWaitForAChange))
-  func `is silent for a late closure until a change`() async {
+  func `a state consumer is silent for a late closure until a change`() async {
     let consumer = Consumer()
     let log = Log<String>()
     consumer.consume(Shelf(count: 3))
@@ -39,7 +41,7 @@ import Testing
   }
 
   @Test(.guarantee(.laterConsumersWaitForAChange))
-  func `fires immediately for a late closure on request`() async {
+  func `a state consumer fires immediately for a late closure on request`() async {
     let consumer = Consumer()
     let log = Log<String>()
     consumer.consume(Shelf(count: 3))
@@ -50,7 +52,7 @@ import Testing
   }
 
   @Test(.guarantee(.laterConsumersWaitForAChange))
-  func `waits for the first state to fire immediately`() async {
+  func `a state consumer waits for the first state to fire immediately`() async {
     let consumer = Consumer()
     let log = Log<String>()
     consumer.add(\.count, firesImmediately: true) { old, new in log.append("\(old ?? -1) \(new)") }
@@ -60,7 +62,7 @@ import Testing
     #expect(await log.first(2) == ["-1 3", "3 4"])
   }
 
-  @Test func `compares optional and array values as they should be`() async {
+  @Test func `a state consumer compares optional and array values as they should be`() async {
     let consumer = Consumer(initialState: Shelf())
     let names = Log<String>()
     let works = Log<[String]>()
@@ -81,7 +83,7 @@ import Testing
   }
 
   @Test(.guarantee(.consumersSeeEveryChange)) @MainActor
-  func `calls in the order added, state by state, and coalesces nothing`() async {
+  func `a state consumer calls in the order added, state by state, and coalesces nothing`() async {
     let consumer = Consumer(initialState: Shelf())
     let log = Log<[Int]>()
     for number in 0..<5 {
@@ -122,7 +124,7 @@ import Testing
     }
   }
 
-  @Test func `calls on the actor that a closure was written on`() async {
+  @Test func `a state consumer calls on the actor that a closure was written on`() async {
     let consumer = Consumer(initialState: Shelf())
     let host = Host()
     await host.add(to: consumer)
@@ -135,7 +137,7 @@ import Testing
   }
 
   @Test(.guarantee(.consumersSeeEveryChange))
-  func `lets a closure that suspends see every change in order and delay no other`() async {
+  func `a state consumer lets a closure suspend, see every change and delay no other`() async {
     let consumer = Consumer(initialState: Shelf())
     let gate = Gate()
     let slow = Log<String>()
@@ -156,7 +158,7 @@ import Testing
     )
   }
 
-  @Test func `calls a selector once for each state`() {
+  @Test func `a state consumer calls a selector once for each state`() {
     let consumer = Consumer()
     let looks = Log<Int>()
     let select: @Sendable (Shelf) -> Int = { shelf in
@@ -170,7 +172,9 @@ import Testing
     #expect(looks.entries == [1, 1, 2])
   }
 
-  @Test func `evaluates a state from within a selector after the current one`() async {
+  @Test func `a state consumer evaluates a state from within a selector after the current one`()
+    async
+  {
     let later = Later<Consumer>()
     let log = Log<Int>()
     let consumer = Consumer()
@@ -190,7 +194,7 @@ import Testing
   }
 
   @Test(.guarantee(.cancelledBagsStartNoClosure))
-  func `starts nothing after removeAll on the closure's own actor`() async {
+  func `a state consumer starts nothing after removeAll on the closure's own actor`() async {
     let consumer = Consumer()
     let host = Host()
     await host.add(to: consumer)
@@ -207,7 +211,9 @@ import Testing
   }
 
   @Test(.guarantee(.cancelledBagsStartNoClosure))
-  func `starts nothing after the bag is cancelled, and the bag counts its closures`() async {
+  func `nothing of a state consumer starts after its bag is cancelled, which counts closures`()
+    async
+  {
     let consumer = Consumer()
     let bag = ObservationBag()
     let host = Host()
@@ -223,7 +229,8 @@ import Testing
     #expect(await host.empty(bag) == before)
   }
 
-  @Test @MainActor func `is final when removed from inside a closure`() async {
+  @Test @MainActor
+  func `removing a closure of a state consumer is final, also from inside the closure`() async {
     let consumer = Consumer()
     let log = Log<String>()
     let witness = Log<Int>()
@@ -240,7 +247,7 @@ import Testing
     #expect(log.entries == ["first 1"])
   }
 
-  @Test func `does not count closures in a bag once they are removed otherwise`() {
+  @Test func `a state consumer does not count closures in a bag once they are removed otherwise`() {
     let bag = ObservationBag()
     var consumer: Consumer? = Consumer()
     consumer?.add(\.count, in: bag) { _, _ in }
@@ -253,7 +260,7 @@ import Testing
   }
 
   @Test(arguments: ["removeAll", "bag", "release of the bag", "release"], [false, true])
-  func `frees its closures and selectors`(way: String, isAsync: Bool) async {
+  func `a state consumer frees its closures and selectors`(way: String, isAsync: Bool) async {
     let census = Census()
     let called = Log<Int>()
     var consumer: Consumer? = Consumer()
@@ -283,7 +290,7 @@ import Testing
     withExtendedLifetime((consumer, bag)) {}
   }
 
-  @Test func `cancels a closure that is suspended when it is removed`() async {
+  @Test func `a state consumer cancels a closure that is suspended when it is removed`() async {
     let consumer = Consumer()
     let gate = Gate()
     let ended = Log<Bool>()
@@ -297,7 +304,7 @@ import Testing
     #expect(await ended.first(1) == [true])
   }
 
-  @Test func `reports one chain of changes while others feed and add`() async {
+  @Test func `a state consumer reports one chain of changes while others feed and add`() async {
     let consumer = StateConsumer<Int>()
     let count = 4 * 200
     let logs = (0..<8).map { _ in Log<Change<Int>>() }
@@ -334,7 +341,7 @@ import Testing
     }
   }
 
-  @Test func `may be used by values that are released`() async {
+  @Test func `a state consumer may be used by values that are released`() async {
     /// A value that is compared by its number and retains a parcel.
     struct Tag: Sendable, Equatable {
       var parcel: Parcel

@@ -6,7 +6,7 @@ import Testing
   /// More than a time that grows with the square would allow.
   let count = 20_000
 
-  @Test func `leave one key path in the order in which they came, in good time`() {
+  @Test func `many followers leave one key path in the order in which they came, in good time`() {
     let store = Store<Int, Int>(0) { $0 += $1 }
     var changes: [Subscription<Change<Int>>?] = (0..<count).map { _ in
       store.subscription(toChangesOf: \.self)
@@ -15,7 +15,7 @@ import Testing
     #expect(store.subscriberCount == 0)
   }
 
-  @Test func `leave as pages, the newest first, in good time`() {
+  @Test func `many pages leave a store, the newest first, in good time`() {
     let store = Store<Int, Int>(0) { $0 += $1 }
     var pages: [PageStore<Int, Int, Int, Int>?] = (0..<count).map { _ in
       store.page({ $0 }, reducer: { $0 += $1 })
@@ -25,7 +25,9 @@ import Testing
     #expect(store.state == 1)
   }
 
-  @Test func `are notified of each change once, whichever of them leave in between`() async {
+  @Test func `followers are notified of each change once, whichever of them leave in between`()
+    async
+  {
     let store = Store<Int, Int>(0) { $0 += $1 }
     var changes: [Subscription<Change<Int>>?] = (0..<100).map { _ in
       store.subscription(toChangesOf: \.self)

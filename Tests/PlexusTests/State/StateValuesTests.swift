@@ -3,7 +3,7 @@ import TestSupport
 import Testing
 
 @Suite(.fewAtOnce) struct `The values of stores` {
-  @Test(.guarantee(.publicTypesAreSendable)) func `are all sendable`() {
+  @Test(.guarantee(.publicTypesAreSendable)) func `the types of stores are sendable`() {
     func requireSendable<Value: Sendable>(_ type: Value.Type) {}
     requireSendable(Store<Int, Int>.self)
     requireSendable(PageStore<Int, Int, Int, Int>.self)
@@ -16,7 +16,7 @@ import Testing
     requireSendable(ObservedValue<Int>.self)
   }
 
-  @Test func `are equal changes if old and new values are`() {
+  @Test func `changes are equal if their old and new values are`() {
     #expect(Change(old: 1, new: 2) == Change(old: 1, new: 2))
     #expect(Change(old: 1, new: 2) != Change(old: nil, new: 2))
     #expect(Change(old: 1, new: 2) != Change(old: 1, new: 3))

@@ -21,7 +21,8 @@ import Testing
   }
 
   @Test(.guarantee(.storesEndTheirStreams))
-  func `processes earlier actions, and publishes them before its streams end`() async {
+  func `a released busy store processes earlier actions, and publishes them before its end`() async
+  {
     let (owner, census) = (Owner<Numbers>(), Census())
     let kept = Owner<Middleware<[Int], Int>.Context>()
     let middleware = Middleware<[Int], Int> { action, context, next in
@@ -58,7 +59,9 @@ import Testing
     #expect(census.living == 0)
   }
 
-  @Test func `does so as the store of a page`() async {
+  @Test func `a page store that is released while busy publishes earlier actions before its end`()
+    async
+  {
     typealias Page = PageStore<Int, Int, [Int], Int>
     let app = Store<Int, Int>(0) { $0 += $1 }
     let owner = Owner<Page>()
@@ -86,7 +89,7 @@ import Testing
     #expect(seen.map(\.app) == [0, 0, 5, 5])
   }
 
-  @Test func `loses no action, stress from an effect and from leaving callers`() async {
+  @Test func `a store that is released while it is busy loses no action, stress`() async {
     let kept = Owner<Middleware<[Int], Int>.Context>()
     let keeping = Middleware<[Int], Int> { action, context, next in
       if action == 0 { kept.keep(context) }
@@ -114,7 +117,7 @@ import Testing
     }
   }
 
-  @Test func `may be released in a selector of its own, as may a page and a consumer`() async {
+  @Test func `a store, a page or a consumer may be released in a selector of its own`() async {
     let owner = Owner<Numbers>()
     let later = Later<Numbers>()
     do {

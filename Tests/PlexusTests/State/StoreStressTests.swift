@@ -30,7 +30,7 @@ import Testing
   }
 
   @Test(.guarantee(.storesAgreeWithASequentialModel), arguments: 0..<10)
-  func `agrees with a sequential model, stress from many threads with nested actions`(
+  func `a store agrees with a sequential model, stress from many threads with nested actions`(
     seed: Int
   ) async {
     let later = Later<Store<History, Move>>()
@@ -121,7 +121,7 @@ import Testing
   }
 
   @Test(arguments: 0..<5)
-  func `loses no page, stream or selector, stress from many threads`(seed: Int) async {
+  func `a store loses no page, stream or selector, stress from many threads`(seed: Int) async {
     let census = Census()
     let store = Store<Shelf, ShelfAction>(Shelf(), reducer: arrange)
     await withTaskGroup { group in

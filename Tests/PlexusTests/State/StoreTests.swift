@@ -6,7 +6,7 @@ import Testing
 @Suite(.fewAtOnce) struct `A store` {
   func makeShelf() -> Store<Shelf, ShelfAction> { Store(Shelf(), reducer: arrange) }
 
-  @Test(.guarantee(.dispatchReduces)) func `has reduced an action when dispatch returns`() {
+  @Test(.guarantee(.dispatchReduces)) func `a store has reduced an action when dispatch returns`() {
     let store = makeShelf()
     store.dispatch(.add(2))
     #expect(store.state.count == 2)
@@ -15,14 +15,14 @@ import Testing
   }
 
   @Test(.guarantee(.sendingIsSynchronous)) @MainActor
-  func `takes actions from an actor and from a plain thread`() {
+  func `a store takes actions from an actor and from a plain thread`() {
     let store = makeShelf()
     store.dispatch(.add(1))
     onOwnThread { store.dispatch(.add(2)) }
     #expect(store.state.count == 3)
   }
 
-  @Test func `delivers the current state first and every later one`() async {
+  @Test func `a store delivers the current state first and every later one`() async {
     let store = makeShelf()
     store.dispatch(.add(1))
     let states = store.subscription(bufferingPolicy: .unbounded)
@@ -34,7 +34,7 @@ import Testing
     #expect(await stream.first(4).map(\.count) == [1, 2, 2, 3])
   }
 
-  @Test func `lets a slow subscriber skip ahead to the newest state`() async {
+  @Test func `a store lets a slow subscriber skip ahead to the newest state`() async {
     let store = makeShelf()
     let states = store.subscription()
     let stream = store.subscribe()
@@ -44,7 +44,9 @@ import Testing
     #expect(states.droppedCount == 10)
   }
 
-  @Test func `shows the state before an action to its reducer, and lets it be read at any time`() {
+  @Test
+  func `a store shows the state before an action to its reducer, and lets it be read at any time`()
+  {
     let later = Later<Store<Int, Int>>()
     let seen = Log<Int?>()
     let store = Store<Int, Int>(0) { state, action in
@@ -58,7 +60,7 @@ import Testing
   }
 
   @Test(.guarantee(.actionsPassCompletely))
-  func `processes an action of a reducer after the current one`() async {
+  func `a store processes an action of a reducer after the current one`() async {
     let later = Later<Store<[Int], Int>>()
     let store = Store<[Int], Int>([]) { state, action in
       if action < 3 {
@@ -75,7 +77,7 @@ import Testing
   }
 
   @Test(.guarantee(.actionsPassCompletely))
-  func `processes an action of middleware after the current one`() {
+  func `a store processes an action of middleware after the current one`() {
     let log = Log<String>()
     let nesting = Middleware<[Int], Int> { action, context, next in
       log.append("begin \(action)")
@@ -92,7 +94,7 @@ import Testing
     )
   }
 
-  @Test func `processes an action of a selector after the current one`() async {
+  @Test func `a store processes an action of a selector after the current one`() async {
     let later = Later<Store<Int, Int>>()
     let store = Store<Int, Int>(0) { $0 += $1 }
     later.value = store
@@ -109,7 +111,7 @@ import Testing
   }
 
   @Test(.guarantee(.actionsPassCompletely))
-  func `passes middleware, reducer and selectors completely before the next action`() {
+  func `a store passes middleware, reducer and selectors completely before the next action`() {
     let log = Log<String>()
     let later = Later<Store<Int, Int>>()
     let middleware = Middleware<Int, Int> { action, _, next in
@@ -135,7 +137,8 @@ import Testing
     withExtendedLifetime(changes) {}
   }
 
-  @Test(.guarantee(.actionsPassCompletely)) func `does not nest a chain of 100,000 actions`() {
+  @Test(.guarantee(.actionsPassCompletely))
+  func `a store does not nest a chain of 100,000 actions`() {
     let later = Later<Store<Int, Int>>()
     let chain = Middleware<Int, Int> { action, context, next in
       if action > 0, action.isMultiple(of: 2) { context.dispatch(action - 1) }
@@ -151,7 +154,7 @@ import Testing
   }
 
   @Test(.guarantee(.actionsPassCompletely))
-  func `does not make another thread wait while it is at an action`() async {
+  func `a store does not make another thread wait while it is processing an action`() async {
     let later = Later<Store<[Int], Int>>()
     let store = Store<[Int], Int>([]) { state, action in
       if action == 1 {
@@ -169,7 +172,7 @@ import Testing
     #expect(await states.first(3) == [[], [1], [1, 2]])
   }
 
-  @Test func `lets an action wait while another thread begins to follow changes`() async {
+  @Test func `a store lets an action wait while another thread begins to follow changes`() async {
     let store = Store<Int, Int>(0) { $0 += $1 }
     let isFirst = Guarded(true)
     let changes = store.subscription(toChangesOf: { (state: Int) in
@@ -189,7 +192,7 @@ import Testing
     #expect(await changes.first(2).map(\.new) == [0, 1])
   }
 
-  @Test func `counts streams of states and of changes, and handlers`() {
+  @Test func `a store counts streams of states and of changes, and handlers`() {
     let store = makeShelf()
     #expect(store.subscriberCount == 0)
     var states: Subscription<Shelf>? = store.subscription()
@@ -207,7 +210,7 @@ import Testing
   }
 
   @Test(.guarantee(.storesEndTheirStreams))
-  func `ends its streams after what was sent when it is released`() async {
+  func `a store ends its streams after what was sent when it is released`() async {
     var store: Store<Shelf, ShelfAction>? = makeShelf()
     let states = store?.subscription(bufferingPolicy: .unbounded)
     let changes = store?.changes(of: \.count)
@@ -217,7 +220,7 @@ import Testing
     #expect(await changes?.all().map(\.new) == [0, 1])
   }
 
-  @Test func `can be stored as any broadcaster of its states`() async {
+  @Test func `a store can be stored as any broadcaster of its states`() async {
     let store = makeShelf()
     let source: any Broadcaster<Shelf> = store
     store.dispatch(.rename("Ada"))
@@ -225,7 +228,7 @@ import Testing
   }
 
   @Test(.guarantee(.noLockWhileUserCodeRuns), arguments: [false, true])
-  func `releases what it holds without a lock`(isFollowed: Bool) {
+  func `a store releases what it holds without a lock`(isFollowed: Bool) {
     struct Holder: Sendable { var parcel: Parcel? }
     let later = Later<Store<Holder, Parcel?>>()
     let released = Log<Int>()

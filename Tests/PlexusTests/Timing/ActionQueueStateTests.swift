@@ -6,7 +6,7 @@ import Testing
 @Suite(.fewAtOnce) struct `Action queue state` {
   typealias State = ActionRun.QueueState<String, Int>
 
-  @Test func `the first run is current, the second waits, and later ones are coalesced with it`() {
+  @Test func `a first run is current, a second one waits, and later ones are coalesced with it`() {
     var state = State()
     #expect(state.last == nil)
     #expect(state.add("a", id: 1, ticket: 10) == (true, nil))
@@ -41,7 +41,7 @@ import Testing
     #expect(state.end(1) == nil)
   }
 
-  @Test func `cancelling drops runs that have not started`() {
+  @Test func `cancelling an action queue drops runs that have not started`() {
     var state = State()
     _ = state.add("a", id: 1, ticket: 10)
     _ = state.add("b", id: 2, ticket: 20)
@@ -51,7 +51,7 @@ import Testing
     #expect(state.cancel().count == 0)
   }
 
-  @Test func `cancelling keeps a started run, and no other run overlaps it`() {
+  @Test func `cancelling an action queue keeps a started run, and no other run overlaps it`() {
     var state = State()
     _ = state.add("a", id: 1, ticket: 10)
     _ = state.begin(1)

@@ -28,7 +28,9 @@ import Testing
   }
 
   @Test(.guarantee(.cancelledValuesAreNotFired), arguments: [false, true])
-  func `leaves its value to be fired when it is set again`(leading: Bool) async {
+  func `a run that is cancelled before it begins lets its value fire when it is set again`(
+    leading: Bool
+  ) async {
     let runs = Log<Int>()
     let variable = variable(leading: leading, maximumDelay: .seconds(3), runs)
     let values = Recorder(variable.subscription())
@@ -50,7 +52,9 @@ import Testing
     #expect(runs.entries.first == 1)
   }
 
-  @Test func `leaves the value whose run has begun as the one fired last`() async {
+  @Test func `cancelling a queued run leaves the value whose run has begun as the one fired last`()
+    async
+  {
     let runs = Log<Int>()
     let variable = variable(runs)
     let values = Recorder(variable.subscription())
@@ -74,7 +78,9 @@ import Testing
   }
 
   @Test(.guarantee(.cancelledValuesAreNotFired), arguments: 0..<100)
-  func `is as if it had not been fired, in any history`(seed: Int) async {
+  func `a run that is cancelled before it begins counts as not fired, in any history`(
+    seed: Int
+  ) async {
     var random = SeededRandom(seed: UInt64(seed))
     let runs = Log<Int>()
     let variable = variable(delay: .zero, runs)
@@ -105,7 +111,7 @@ import Testing
     #expect(runs.entries == [1] + queued)
   }
 
-  @Test func `of a throttler does not delay the next one`() async {
+  @Test func `a cancelled run of a throttler does not delay the next one`() async {
     let runs = Log<Int>()
     let number = Guarded(0)
     let throttler = Throttler(interval: .seconds(10), trailing: false, clock: clock) { [gate] in
@@ -125,7 +131,7 @@ import Testing
     #expect(runs.entries == [0, 1])
   }
 
-  @Test func `of a throttler that has subscribers counts for the interval`() async {
+  @Test func `a cancelled run of a throttler that has subscribers counts for the interval`() async {
     let throttler = Throttler(interval: .seconds(10), clock: clock) { [gate] in
       try? await gate.wait()
     }

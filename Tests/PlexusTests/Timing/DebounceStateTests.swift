@@ -14,7 +14,7 @@ import Testing
     Debouncer.ScheduleState(delay: delay, maximumDelay: maximum, leading: leading)
   }
 
-  @Test func `a touch is due after the delay`() {
+  @Test func `a debouncer is due after its delay`() {
     var state = state()
     #expect(state.deadline == nil)
     #expect(state.touch(at: .zero) == false)
@@ -22,7 +22,7 @@ import Testing
   }
 
   @Test(arguments: [(999, false), (1000, true), (1001, true)])
-  func `it fires from the deadline on and not before`(milliseconds: Int, fires: Bool) {
+  func `a debouncer fires from the deadline on and not before`(milliseconds: Int, fires: Bool) {
     var state = state()
     _ = state.touch(at: .zero)
     #expect(state.isDue(at: .milliseconds(milliseconds)) == fires)
@@ -30,7 +30,7 @@ import Testing
     #expect((state.deadline == nil) == fires)
   }
 
-  @Test func `every touch postpones it, by either way`() {
+  @Test func `every touch of a debouncer postpones it, by either way`() {
     var state = state()
     #expect(state.postpone(at: .zero) == false, "nothing is pending yet")
     _ = state.touch(at: .zero)
@@ -42,7 +42,7 @@ import Testing
     #expect(state.deadline == .milliseconds(2400))
   }
 
-  @Test func `the maximum counts from the first touch`() {
+  @Test func `the maximum delay counts from the first touch`() {
     var state = state(maximum: .milliseconds(2500))
     for time in [0, 900, 1800] { _ = state.touch(at: .milliseconds(time)) }
     #expect(state.deadline == .milliseconds(2500))
@@ -53,7 +53,7 @@ import Testing
     #expect(state.deadline == .milliseconds(3600))
   }
 
-  @Test func `a maximum below the delay cuts it off`() {
+  @Test func `a maximum delay below the delay limits it`() {
     var state = state(delay: .seconds(5), maximum: .seconds(2))
     _ = state.touch(at: .zero)
     #expect(state.deadline == .seconds(2))
@@ -71,7 +71,7 @@ import Testing
   }
 
   @Test(arguments: [Duration.zero, .seconds(-1)])
-  func `a maximum of zero or less fires at every touch`(maximum: Duration) {
+  func `a maximum delay of zero or less fires at every touch`(maximum: Duration) {
     var state = state(maximum: maximum)
     #expect(state.touch(at: .zero) == true)
     #expect(state.touch(at: second) == true)
@@ -83,7 +83,7 @@ import Testing
     #expect(state.elapse(at: .seconds(Int64.max) + .seconds(3_999_999_999)) == false)
   }
 
-  @Test func `with leading, the first touch fires and another firing needs another touch`() {
+  @Test func `a leading debouncer fires at the first touch, and again only after another one`() {
     var state = state(leading: true)
     #expect(state.touch(at: .zero) == true)
     #expect(state.deadline == nil)
@@ -94,7 +94,7 @@ import Testing
   }
 
   @Test(arguments: [(999, false), (1000, true)])
-  func `with leading, a quiet time is the delay since the last touch`(
+  func `the quiet time of a leading debouncer is the delay since the last touch`(
     milliseconds: Int,
     fires: Bool
   ) {
@@ -103,7 +103,7 @@ import Testing
     #expect(state.touch(at: .milliseconds(milliseconds)) == fires)
   }
 
-  @Test func `with leading, the maximum does not make a quiet time`() {
+  @Test func `the maximum delay of a leading debouncer does not make a quiet time`() {
     var state = state(maximum: .milliseconds(1500), leading: true)
     _ = state.touch(at: .zero)
     for time in [500, 1000, 1500] { #expect(state.touch(at: .milliseconds(time)) == false) }
@@ -112,7 +112,7 @@ import Testing
     #expect(state.touch(at: .milliseconds(2100)) == false, "the last touch was 600 ms ago")
   }
 
-  @Test func `cancelling drops the pending firing and all touches`() {
+  @Test func `cancelling a debouncer drops the pending firing and all touches`() {
     var state = state(leading: true)
     _ = state.touch(at: .zero)
     _ = state.touch(at: .milliseconds(1))
@@ -123,7 +123,7 @@ import Testing
     #expect(state.touch(at: .milliseconds(2)) == true, "like the first one")
   }
 
-  @Test func `withdrawing drops the pending firing and counts as a touch`() {
+  @Test func `withdrawing a touch drops the pending firing and counts as a touch`() {
     var state = state(leading: true)
     _ = state.touch(at: .zero)
     _ = state.touch(at: .milliseconds(500))
@@ -133,7 +133,7 @@ import Testing
     #expect(state.deadline == .milliseconds(2800))
   }
 
-  @Test func `an explicit expiry fires once`() {
+  @Test func `an explicit expiry of a debouncer fires once`() {
     var state = state()
     #expect(state.expire(at: .zero) == false)
     _ = state.touch(at: .zero)
@@ -142,7 +142,7 @@ import Testing
     #expect(state.expire(at: .milliseconds(1)) == false)
   }
 
-  @Test func `when the clock is set back, a pending firing waits for the full delay again`() {
+  @Test func `a pending firing waits for the full delay again when the clock is set back`() {
     var state = state(maximum: .seconds(3))
     state.restart(at: .seconds(-5))
     #expect(state.deadline == nil)

@@ -7,7 +7,7 @@ import Testing
   let clock = ManualClock()
 
   @Test(.guarantee(.debouncersFireOnce))
-  func `fires once after the last touch, and runs its action`() async {
+  func `a debouncer fires once after the last touch, and runs its action`() async {
     let runs = Log<Duration>()
     let debouncer = Debouncer(delay: .seconds(1), clock: clock) { [clock] in
       runs.append(clock.now.offset)
@@ -31,7 +31,7 @@ import Testing
     #expect(runs.count == 1)
   }
 
-  @Test func `fires again after another touch`() async {
+  @Test func `a debouncer fires again after another touch`() async {
     let debouncer = Debouncer(delay: .seconds(1), clock: clock)
     let firings = Recorder(debouncer.subscription())
     for count in 1...5 {
@@ -43,7 +43,10 @@ import Testing
     #expect(firings.elements.count == 5)
   }
 
-  @Test func `does nothing until it is touched, and sleeps only while a firing is pending`() async {
+  @Test
+  func `a debouncer does nothing until it is touched, and sleeps only while a firing is pending`()
+    async
+  {
     let debouncer = Debouncer(delay: .seconds(1), clock: clock)
     let firings = Recorder(debouncer.subscription())
     #expect(clock.sleeperCount == 0)
@@ -57,7 +60,7 @@ import Testing
   }
 
   @Test(.guarantee(.leadingFiresTheFirstTouch))
-  func `with leading, fires at once, and at the end only if touched again`() async {
+  func `a leading debouncer fires at once, and at the end only if touched again`() async {
     let debouncer = Debouncer(delay: .seconds(1), leading: true, clock: clock)
     let firings = debouncer.subscription()
     debouncer.touch()
@@ -74,7 +77,8 @@ import Testing
     #expect(clock.sleeperCount == 0)
   }
 
-  @Test(.guarantee(.debouncersFireOnce)) func `the maximum delay fires while touches continue`()
+  @Test(.guarantee(.debouncersFireOnce))
+  func `the maximum delay of a debouncer fires while touches continue`()
     async
   {
     let debouncer = Debouncer(delay: .seconds(1), maximumDelay: .seconds(2), clock: clock)
@@ -93,7 +97,7 @@ import Testing
     #expect(clock.sleeperCount == 0)
   }
 
-  @Test func `a delay is limited by the maximum`() async {
+  @Test func `the delay of a debouncer is limited by the maximum`() async {
     let debouncer = Debouncer(delay: .seconds(9), maximumDelay: .seconds(2), clock: clock)
     let firings = Recorder(debouncer.subscription())
     debouncer.touch()
@@ -103,7 +107,8 @@ import Testing
   }
 
   @Test(arguments: [Duration.zero, .seconds(-1)])
-  func `a delay of zero or less fires before touch returns`(delay: Duration) async {
+  func `a debouncer with a delay of zero or less fires before touch returns`(delay: Duration) async
+  {
     let runs = Log<Int>()
     let debouncer = Debouncer(delay: delay, clock: clock) { runs.append(1) }
     let firings = debouncer.subscription(bufferingPolicy: .bufferingNewest(10))
@@ -114,7 +119,7 @@ import Testing
     #expect(runs.count >= 1)
   }
 
-  @Test func `a touch never postpones a firing that was due before it`() async {
+  @Test func `a touch of a debouncer never postpones a firing that was due before it`() async {
     let debouncer = Debouncer(delay: .seconds(1), clock: clock)
     let firings = debouncer.subscription(bufferingPolicy: .bufferingNewest(0))
     debouncer.touch()
@@ -128,7 +133,7 @@ import Testing
   }
 
   @Test(.guarantee(.elementsPrecedeTheAction))
-  func `elements are in every buffer when the action starts`() async {
+  func `elements of a debouncer are in every buffer when the action starts`() async {
     let counts = Log<Int>()
     let subscription = Guarded<Subscription<Void>?>(nil)
     let debouncer = Debouncer(delay: .seconds(1), clock: clock) {
@@ -141,7 +146,7 @@ import Testing
   }
 
   @Test(.guarantee(.cancelStopsFiring))
-  func `cancel drops the pending firing, and no action starts afterwards`() async {
+  func `cancelling a debouncer drops the pending firing, and no action starts afterwards`() async {
     let runs = Log<Int>()
     let debouncer = Debouncer(delay: .seconds(1), clock: clock) { runs.append(1) }
     let firings = Recorder(debouncer.subscription())
@@ -160,7 +165,7 @@ import Testing
     #expect(await runs.first(1) == [1])
   }
 
-  @Test func `cancel with leading makes the next touch the first`() async {
+  @Test func `cancelling a leading debouncer makes the next touch the first`() async {
     let debouncer = Debouncer(delay: .seconds(1), leading: true, clock: clock)
     let firings = debouncer.subscription()
     debouncer.touch()
@@ -171,7 +176,7 @@ import Testing
     #expect(clock.sleeperCount == 0)
   }
 
-  @Test func `cancelling the task that creates and touches it has no effect`() async {
+  @Test func `cancelling the task that creates and touches a debouncer has no effect`() async {
     let runs = Log<Bool>()
     let maker = Task { [clock] in
       withUnsafeCurrentTask { $0?.cancel() }
@@ -186,7 +191,9 @@ import Testing
     withExtendedLifetime(debouncer) {}
   }
 
-  @Test func `the action does not inherit task-local values from calls of touch`() async {
+  @Test func `the action of a debouncer does not inherit task-local values from calls of touch`()
+    async
+  {
     enum Local { @TaskLocal static var value = 0 }
     let values = Log<Int>()
     let debouncer = Debouncer(delay: .zero, clock: clock) { values.append(Local.value) }
@@ -195,7 +202,7 @@ import Testing
     await debouncer.flush()
   }
 
-  @Test func `streams and handlers get an element for every firing`() async {
+  @Test func `streams and handlers of a debouncer get an element for every firing`() async {
     let debouncer = Debouncer(delay: .zero, clock: clock)
     let log = Log<Int>()
     let stream = debouncer.subscribe()

@@ -6,7 +6,9 @@ import Testing
 @Suite(.fewAtOnce) struct `A debounced variable` {
   let clock = ManualClock()
 
-  @Test func `fires the last of several values, and runs its action with it`() async {
+  @Test func `a debounced variable fires the last of several values, and runs its action with it`()
+    async
+  {
     let actions = Log<String>()
     let variable = DebouncerVar("", delay: .seconds(1), clock: clock) { actions.append($0) }
     let values = Recorder(variable.subscription())
@@ -25,7 +27,8 @@ import Testing
   }
 
   @Test(.guarantee(.equalValuesDoNotPostpone))
-  func `an equal value does nothing, and does not postpone`() async {
+  func `setting a debounced variable to an equal value does nothing, and does not postpone`() async
+  {
     let variable = DebouncerVar(0, delay: .seconds(1), clock: clock)
     let values = Recorder(variable.subscription())
     variable.value = 0
@@ -91,7 +94,8 @@ import Testing
   }
 
   @Test(.guarantee(.leadingFiresTheFirstTouch))
-  func `with leading, the first change fires at once, another needs another change`() async {
+  func `a leading debounced variable fires at the first change, and again after another one`() async
+  {
     let variable = DebouncerVar(0, delay: .seconds(1), leading: true, clock: clock)
     let values = variable.subscription()
     variable.value = 1
@@ -102,7 +106,7 @@ import Testing
     #expect(await values.first(1) == [2])
   }
 
-  @Test func `the maximum delay fires while it keeps changing`() async {
+  @Test func `a debounced variable fires at the maximum delay while it keeps changing`() async {
     let variable = DebouncerVar(
       0,
       delay: .seconds(1),
@@ -118,7 +122,7 @@ import Testing
     #expect(await values.first(1) == [3])
   }
 
-  @Test func `a touch fires the value though it has not changed`() async {
+  @Test func `a touch of a debounced variable fires the value though it has not changed`() async {
     let variable = DebouncerVar(7, delay: .seconds(1), clock: clock)
     let values = Recorder(variable.subscription())
     variable.touch()
@@ -126,7 +130,8 @@ import Testing
     #expect(await values.first(1) == [7])
   }
 
-  @Test(.guarantee(.restoredValuesCancelTheFiring)) func `cancel keeps the value`() async {
+  @Test(.guarantee(.restoredValuesCancelTheFiring))
+  func `cancelling a debounced variable keeps the value`() async {
     let variable = DebouncerVar(0, delay: .seconds(1), clock: clock)
     let values = Recorder(variable.subscription())
     variable.value = 1
@@ -142,7 +147,7 @@ import Testing
     #expect(await values.first(1) == [1])
   }
 
-  @Test func `flush fires the value that it has now`() async {
+  @Test func `flushing a debounced variable fires the value that it has now`() async {
     let actions = Log<Int>()
     let variable = DebouncerVar(0, delay: .seconds(1), clock: clock) { actions.append($0) }
     variable.value = 1
@@ -154,7 +159,7 @@ import Testing
     #expect(actions.entries == [2])
   }
 
-  @Test func `the action can set the value`() async {
+  @Test func `the action of a debounced variable can set the value`() async {
     let actions = Log<Int>()
     let reference = Guarded<DebouncerVar<Int>?>(nil)
     let variable = DebouncerVar(0, delay: .seconds(1), clock: clock) { value in
@@ -173,7 +178,7 @@ import Testing
   }
 
   @Test
-  func `while an action runs, values are still sent, and it runs once more with the last one`()
+  func `values are sent while an action runs, and it runs once more with the last one`()
     async
   {
     let gate = Gate()
@@ -192,7 +197,8 @@ import Testing
     #expect(actions.entries == [1, 9])
   }
 
-  @Test(.guarantee(.noLockWhileUserCodeRuns)) func `0.9: equality can use the variable`() async {
+  @Test(.guarantee(.noLockWhileUserCodeRuns))
+  func `the equality of values can use their debounced variable`() async {
     let reference = Guarded<DebouncerVar<Nosy>?>(nil)
     let asked = Guarded(0)
     let ask: @Sendable () -> Void = {
@@ -247,7 +253,7 @@ import Testing
     reference.withLock { $0 = nil }
   }
 
-  @Test func `0.9: values can use the variable during their release`() async {
+  @Test func `values can use their debounced variable during their release`() async {
     let census = Census()
     let reference = Guarded<DebouncerVar<Held>?>(nil)
     do {

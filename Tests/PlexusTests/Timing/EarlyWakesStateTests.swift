@@ -28,7 +28,7 @@ import Testing
     }
   }
 
-  @Test func `of a clock that moves are never too many`() {
+  @Test func `early wake-ups of a clock that moves are never too many`() {
     var wakes = EarlyWakes()
     for now in 0..<10 * EarlyWakes.limit {
       let isTooOften = wakes.isTooOften(at: .nanoseconds(now))
@@ -36,7 +36,7 @@ import Testing
     }
   }
 
-  @Test func `of a clock that stands still are counted since it moved last`() {
+  @Test func `early wake-ups of a clock that stands still are counted since it moved last`() {
     var wakes = EarlyWakes()
     for now in 1...3 {
       for _ in 1..<EarlyWakes.limit {
@@ -48,7 +48,7 @@ import Testing
     #expect(isTooOften)
   }
 
-  @Test func `lead to a deadline that is reached in small steps`() async {
+  @Test func `early wake-ups lead to a deadline that is reached in small steps`() async {
     let clock = RestlessClock(step: .milliseconds(1))
     let stops = Guarded(0)
     let hasSlept = await clock.erased().hasSlept(until: .seconds(1)) {
@@ -59,7 +59,9 @@ import Testing
     #expect(stops.withLock { $0 } == 0)
   }
 
-  @Test func `end when the clock stands still, so that what is pending happens`() async {
+  @Test func `early wake-ups end when the clock stands still, so that what is pending happens`()
+    async
+  {
     let clock = RestlessClock()
     let stops = Guarded(0)
     let hasSlept = await clock.erased().hasSlept(until: .nanoseconds(1)) {
@@ -70,7 +72,8 @@ import Testing
     #expect(stops.withLock { $0 } == 1)
   }
 
-  @Test func `end when the task is cancelled, although the clock ignores it`() async {
+  @Test func `early wake-ups end when the task is cancelled, although the clock ignores it`() async
+  {
     let clock = RestlessClock()
     let task = Task {
       withUnsafeCurrentTask { $0?.cancel() }

@@ -60,7 +60,7 @@ import Testing
   }
 
   @Test(arguments: 1...100, [false, true])
-  func `a debouncer waits until it is quiet, or for the maximum`(
+  func `a debouncer waits for a quiet time, or for the maximum`(
     seed: UInt64,
     leading: Bool
   ) throws {

@@ -17,7 +17,9 @@ private struct FrozenClock: Clock {
 @Suite(.fewAtOnce) struct `A clock whose sleep returns at once without moving` {
   #if DEBUG
   @Test(.guarantee(.stoppedClocksAreNoticed), .startsProcess)
-  func `stops a debouncer with a sentence in debug builds`() async throws {
+  func `a clock that does not move in sleep stops a debouncer with a message in debug builds`()
+    async throws
+  {
     let result = await #expect(
       processExitsWith: .failure,
       observing: [\.standardErrorContent]
@@ -31,7 +33,8 @@ private struct FrozenClock: Clock {
     #expect(message.contains("returned before its deadline"))
   }
 
-  @Test(.startsProcess) func `stops a publisher of staleness with a sentence in debug builds`()
+  @Test(.startsProcess)
+  func `a clock that does not move in sleep stops a publisher of staleness in debug builds`()
     async throws
   {
     await #expect(processExitsWith: .failure) {

@@ -57,7 +57,7 @@ import Testing
   }
 
   @Test(.guarantee(.nestedElementsFollowTheCurrentOne))
-  func `0.3: a handler that touches is called again afterwards, however often`() async {
+  func `a handler that touches is called again afterwards, however often`() async {
     let count = 20_000
     let calls = Log<Int>()
     let depth = Guarded(0)
@@ -77,7 +77,8 @@ import Testing
     token.cancel()
   }
 
-  @Test func `the last reference can be released in a handler, in an action and in a flush`() async
+  @Test func `a handler, an action and a flush can release the last reference to a debouncer`()
+    async
   {
     for leaving in 0..<3 {
       let census = Census()
@@ -112,7 +113,9 @@ import Testing
   }
 
   @Test(arguments: [Duration.zero, .seconds(Int64.min), .seconds(Int64.max), .nanoseconds(1)])
-  func `any combination of durations is accepted`(first: Duration) async {
+  func `any combination of durations is accepted by debouncers and throttlers`(
+    first: Duration
+  ) async {
     for second in [Duration.zero, .seconds(Int64.min), .seconds(Int64.max), .nanoseconds(-1)] {
       for leading in [false, true] {
         let debouncer = Debouncer(
@@ -152,7 +155,7 @@ import Testing
     #expect(order.count == 3)
   }
 
-  @Test func `ten thousand wait in flush, leave or stay, and the action runs once`() async {
+  @Test func `ten thousand callers wait in flush, leave or stay, and the action runs once`() async {
     let gate = Gate()
     let debouncer = Debouncer(delay: .seconds(1), clock: clock) { try? await gate.wait() }
     debouncer.touch()

@@ -12,7 +12,8 @@ import Testing
     Throttler.ScheduleState(interval: interval, leading: leading, trailing: trailing)
   }
 
-  @Test func `the first touch fires, the others together at the end of the interval`() {
+  @Test
+  func `the first touch of a throttler fires, the others together at the end of the interval`() {
     var state = state()
     #expect(state.touch(at: .zero) == true)
     #expect(state.deadline == nil)
@@ -26,14 +27,17 @@ import Testing
   }
 
   @Test(arguments: [(999, false), (1000, true)])
-  func `a touch fires at once from the end of the interval on`(milliseconds: Int, fires: Bool) {
+  func `a touch of a throttler fires at once from the end of the interval on`(
+    milliseconds: Int,
+    fires: Bool
+  ) {
     var state = state(trailing: false)
     _ = state.touch(at: .zero)
     #expect(state.touch(at: .milliseconds(milliseconds)) == fires)
     #expect(state.deadline == nil)
   }
 
-  @Test func `without leading, an interval begins with the first touch`() {
+  @Test func `the interval of a throttler that is not leading begins with the first touch`() {
     var state = state(leading: false)
     #expect(state.touch(at: .zero) == false)
     #expect(state.touch(at: .milliseconds(500)) == false)
@@ -43,7 +47,7 @@ import Testing
     #expect(state.deadline == .seconds(6))
   }
 
-  @Test func `a late firing begins an interval of full length`() {
+  @Test func `a late firing of a throttler begins an interval of full length`() {
     var state = state()
     _ = state.touch(at: .zero)
     _ = state.touch(at: .milliseconds(500))
@@ -52,7 +56,7 @@ import Testing
     #expect(state.deadline == .milliseconds(2900))
   }
 
-  @Test func `with neither edge it never fires`() {
+  @Test func `the state of a throttler with neither edge never fires`() {
     var state = state(leading: false, trailing: false)
     for time in 0..<5 {
       #expect(state.touch(at: .seconds(time)) == false)
@@ -76,7 +80,7 @@ import Testing
     }
   }
 
-  @Test func `the fast path handles touches without an effect`() {
+  @Test func `the fast path of a throttler handles touches without an effect`() {
     var state = state()
     #expect(state.postpone(at: .zero) == false)
     _ = state.touch(at: .zero)
@@ -91,7 +95,7 @@ import Testing
     #expect(leading.deadline == nil)
   }
 
-  @Test func `cancelling drops the pending firing, and the interval after a firing continues`() {
+  @Test func `cancelling drops a pending firing, and the interval after a firing continues`() {
     var state = state()
     _ = state.touch(at: .zero)
     _ = state.touch(at: .milliseconds(1))
@@ -101,7 +105,7 @@ import Testing
     #expect(state.touch(at: .seconds(1)) || state.elapse(at: .seconds(1)))
   }
 
-  @Test func `cancelling before the first firing discards the touch`() {
+  @Test func `cancelling a throttler before the first firing discards the touch`() {
     var state = state(leading: false)
     _ = state.touch(at: .zero)
     state.cancel()
@@ -109,7 +113,7 @@ import Testing
     #expect(state.deadline == .milliseconds(1900))
   }
 
-  @Test func `an explicit expiry fires once and begins an interval`() {
+  @Test func `an explicit expiry of a throttler fires once and begins an interval`() {
     var state = state()
     #expect(state.expire(at: .zero) == false)
     _ = state.touch(at: .zero)
@@ -121,7 +125,7 @@ import Testing
     #expect(state.deadline == .milliseconds(1600))
   }
 
-  @Test func `when the clock is set back, the interval begins again`() {
+  @Test func `the interval of a throttler begins again when the clock is set back`() {
     var state = state()
     _ = state.touch(at: .seconds(100))
     _ = state.touch(at: .milliseconds(100_500))

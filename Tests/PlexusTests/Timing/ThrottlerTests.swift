@@ -6,7 +6,10 @@ import Testing
 @Suite(.fewAtOnce) struct `A throttler` {
   let clock = ManualClock()
 
-  @Test func `fires at once, and once at the end of the interval for all other touches`() async {
+  @Test
+  func `a throttler fires at once, and once at the end of the interval for all other touches`()
+    async
+  {
     let runs = Log<Duration>()
     let throttler = Throttler(interval: .seconds(1), clock: clock) { [clock] in
       runs.append(clock.now.offset)
@@ -27,7 +30,7 @@ import Testing
   }
 
   @Test(.guarantee(.throttlersFireOncePerInterval))
-  func `fires at most once an interval, however often it is touched`() async {
+  func `a throttler fires at most once an interval, however often it is touched`() async {
     let throttler = Throttler(interval: .seconds(1), clock: clock)
     let firings = Recorder(throttler.subscription())
     throttler.touch()
@@ -39,7 +42,7 @@ import Testing
     #expect(firings.elements.count == 6)
   }
 
-  @Test func `a touch that comes late enough fires at once`() async {
+  @Test func `a touch of a throttler that comes late enough fires at once`() async {
     let throttler = Throttler(interval: .seconds(1), clock: clock)
     let firings = throttler.subscription()
     for _ in 0..<3 {
@@ -51,7 +54,8 @@ import Testing
   }
 
   @Test(.guarantee(.throttlersFireOncePerInterval))
-  func `without leading, it fires at the end of an interval that a touch begins`() async {
+  func `a throttler that is not leading fires at the end of an interval that a touch begins`() async
+  {
     let throttler = Throttler(interval: .seconds(1), leading: false, clock: clock)
     let firings = Recorder(throttler.subscription())
     throttler.touch()
@@ -65,7 +69,7 @@ import Testing
   }
 
   @Test(.guarantee(.throttlersFireOncePerInterval))
-  func `without trailing, touches that come too early are ignored`() async {
+  func `a throttler that is not trailing ignores touches that come too early`() async {
     let throttler = Throttler(interval: .seconds(1), trailing: false, clock: clock)
     let firings = throttler.subscription(bufferingPolicy: .bufferingNewest(0))
     throttler.touch()
@@ -79,7 +83,7 @@ import Testing
     #expect(clock.sleeperCount == 0)
   }
 
-  @Test func `with neither edge it never fires`() async {
+  @Test func `a throttler with neither edge never fires`() async {
     let throttler = Throttler(interval: .seconds(1), leading: false, trailing: false, clock: clock)
     let firings = Recorder(throttler.subscription())
     throttler.touch()
@@ -91,7 +95,8 @@ import Testing
   }
 
   @Test(arguments: [Duration.zero, .seconds(-1)])
-  func `an interval of zero or less fires before touch returns`(interval: Duration) {
+  func `a throttler with an interval of zero or less fires before touch returns`(interval: Duration)
+  {
     let throttler = Throttler(interval: interval, clock: clock)
     let firings = throttler.subscription(bufferingPolicy: .bufferingNewest(0))
     for _ in 0..<7 { throttler.touch() }
@@ -99,7 +104,7 @@ import Testing
     #expect(clock.sleeperCount == 0)
   }
 
-  @Test func `a firing that was due comes before a touch, and begins the interval`() async {
+  @Test func `a due firing of a throttler comes before a touch, and begins the interval`() async {
     let throttler = Throttler(interval: .seconds(1), clock: clock)
     let firings = throttler.subscription(bufferingPolicy: .bufferingNewest(0))
     throttler.touch()
@@ -112,7 +117,7 @@ import Testing
     throttler.cancel()
   }
 
-  @Test func `cancel drops the pending firing, and the interval continues`() async {
+  @Test func `cancelling a throttler drops the pending firing, and the interval continues`() async {
     let throttler = Throttler(interval: .seconds(1), clock: clock)
     let firings = throttler.subscription(bufferingPolicy: .bufferingNewest(0))
     throttler.touch()
@@ -129,7 +134,9 @@ import Testing
     #expect(firings.droppedCount == 2)
   }
 
-  @Test func `flush fires before the interval has passed, and another one begins`() async {
+  @Test func `flushing a throttler fires before the interval has passed, and another one begins`()
+    async
+  {
     let runs = Log<Int>()
     let throttler = Throttler(interval: .seconds(1), clock: clock) { runs.append(1) }
     throttler.touch()

@@ -7,8 +7,9 @@ import Testing
   let clock = ManualClock()
 
   @Test(.guarantee(.actionsNeverOverlap), arguments: TimedKind.allCases)
-  func `never overlaps itself, and touches while it runs cause one more run`(kind: TimedKind) async
-  {
+  func `a timed action never overlaps itself, and touches while it runs cause one more run`(
+    kind: TimedKind
+  ) async {
     let gate = Gate()
     let running = Guarded(0)
     let runs = Log<Int>()
@@ -175,7 +176,7 @@ import Testing
   }
 
   @Test(arguments: TimedKind.allCases)
-  func `cancel keeps a running action, and drops the queued run`(
+  func `cancelling keeps a running action, and drops the queued run`(
     kind: TimedKind
   ) async {
     let gate = Gate()

@@ -5,7 +5,7 @@ import Testing
 
 @Suite(.fewAtOnce) struct `Debouncers, throttlers and clocks` {
   @Test(arguments: TimedKind.allCases)
-  func `it fires when the clock jumps ahead`(kind: TimedKind) async {
+  func `a debouncer or throttler fires when the clock jumps ahead`(kind: TimedKind) async {
     let clock = ManualClock()
     let subject = kind.make(clock: clock)
     let firings = subject.recorder()
@@ -19,7 +19,7 @@ import Testing
   }
 
   @Test(arguments: TimedKind.allCases)
-  func `it fires at the next touch when the clock jumps ahead without waking sleepers`(
+  func `a touch after the clock jumped ahead without waking sleepers fires at once`(
     kind: TimedKind
   ) async {
     let clock = WallClock()
@@ -34,7 +34,7 @@ import Testing
   }
 
   @Test(arguments: TimedKind.allCases)
-  func `it waits again from the next touch when the clock is set back`(
+  func `a debouncer or throttler waits again from the next touch when the clock is set back`(
     kind: TimedKind
   ) async {
     let clock = WallClock()
@@ -56,7 +56,9 @@ import Testing
   }
 
   @Test(arguments: TimedKind.allCases)
-  func `it fires immediately if the clock throws instead of sleeping`(kind: TimedKind) async {
+  func `a debouncer or throttler fires immediately if the clock throws instead of sleeping`(
+    kind: TimedKind
+  ) async {
     let runs = Log<Int>()
     let subject = kind.make(clock: SleeplessClock()) { runs.append(1) }
     let firings = subject.recorder()
@@ -88,7 +90,7 @@ import Testing
     debouncer.cancel()
   }
 
-  @Test func `the longest durations are supported`() async {
+  @Test func `debouncers and throttlers support the longest durations`() async {
     let clock = ManualClock()
     clock.advance(by: .seconds(Int64.max / 2))
     let longest = Duration.seconds(Int64.max) * 18
@@ -107,7 +109,7 @@ import Testing
     await patient.flush()
   }
 
-  @Test func `the clock of the system works like any other`() async {
+  @Test func `the clock of the system works like any other with debouncers and throttlers`() async {
     let runs = Log<ContinuousClock.Instant>()
     let start = ContinuousClock.now
     let debouncer = Debouncer(delay: .milliseconds(20)) { runs.append(.now) }

@@ -7,8 +7,9 @@ import Testing
   let clock = ManualClock()
 
   @Test(.guarantee(.releaseCancelsTheFiring), arguments: TimedKind.allCases)
-  func `cancels the pending firing, ends the streams and releases the action`(kind: TimedKind) async
-  {
+  func `a released debouncer cancels its firing, ends the streams and releases the action`(
+    kind: TimedKind
+  ) async {
     let census = Census()
     let runs = Log<Int>()
     var subject: TimedSubject? = kind.make(clock: clock) { [parcel = census.parcel()] in
@@ -28,7 +29,7 @@ import Testing
   }
 
   @Test(arguments: TimedKind.allCases)
-  func `cancels the task of an action that is running, and no other run follows`(
+  func `a released debouncer cancels the task of a running action, and no other run follows`(
     kind: TimedKind
   ) async {
     let census = Census()
@@ -52,7 +53,9 @@ import Testing
   }
 
   @Test(arguments: TimedKind.allCases)
-  func `releases the action even if the clock does not wake its sleepers`(kind: TimedKind) async {
+  func `a released debouncer releases its action even if the clock does not wake its sleepers`(
+    kind: TimedKind
+  ) async {
     let clock = StubbornClock()
     let census = Census()
     var subject: TimedSubject? = kind.make(clock: clock) { [parcel = census.parcel()] in
@@ -67,7 +70,9 @@ import Testing
   }
 
   @Test(arguments: TimedKind.allCases)
-  func `a weak reference in the action is nil afterwards`(kind: TimedKind) async {
+  func `a weak reference to a debouncer in its action is nil after the release`(
+    kind: TimedKind
+  ) async {
     let gate = Gate()
     let found = Log<Bool>()
     let reference = WeakReference()
@@ -84,7 +89,9 @@ import Testing
   }
 
   @Test(arguments: TimedKind.allCases)
-  func `can happen during touches from many tasks`(kind: TimedKind) async {
+  func `a debouncer or throttler can be released during touches from many tasks`(
+    kind: TimedKind
+  ) async {
     for _ in 0..<100 {
       let subject = kind.make(clock: clock) {}
       await withTaskGroup { group in
@@ -116,7 +123,7 @@ import Testing
     #expect(ends.entries == [false])
   }
 
-  @Test func `0.9: an action can touch another debouncer during its release`() async {
+  @Test func `an action can touch another debouncer during its release`() async {
     let other = Debouncer(delay: .zero, clock: clock)
     let firings = Recorder(other.subscription())
     let census = Census()

@@ -7,7 +7,7 @@ import Testing
   let clock = ManualClock()
 
   @Test(arguments: TimedSequenceKind.allCases)
-  func `passes on the last of several elements`(kind: TimedSequenceKind) async {
+  func `a timed sequence passes on the last of several elements`(kind: TimedSequenceKind) async {
     let upstream = UpstreamHandler()
     let recorder = kind.record(upstream, clock: clock)
     upstream.send(1, 2, 3)
@@ -21,7 +21,9 @@ import Testing
     #expect(clock.sleeperCount == 0)
   }
 
-  @Test func `debounced: an element is passed on when it has been quiet for the delay`() async {
+  @Test func `a debounced sequence passes an element on when it has been quiet for the delay`()
+    async
+  {
     let messenger = Messenger<Int>()
     let recorder = Recorder(messenger.subscription().debounced(for: .seconds(1), clock: clock))
     messenger.send(1)
@@ -35,7 +37,8 @@ import Testing
     #expect(await recorder.first(2) == [1, 2])
   }
 
-  @Test func `debounced: with leading and a maximum, the rules are those of a debouncer`() async {
+  @Test func `a debounced sequence with leading and a maximum has the rules of a debouncer`() async
+  {
     let upstream = UpstreamHandler()
     let recorder = Recorder(
       upstream.debounced(
@@ -54,7 +57,10 @@ import Testing
     recorder.cancel()
   }
 
-  @Test func `throttled: the first is passed on at once, and the last one at the end`() async {
+  @Test
+  func `a throttled sequence passes the first element on at once, and the last one at the end`()
+    async
+  {
     let upstream = UpstreamHandler()
     let recorder = Recorder(upstream.throttled(for: .seconds(1), clock: clock))
     upstream.send(1)
@@ -65,7 +71,7 @@ import Testing
     recorder.cancel()
   }
 
-  @Test func `throttled: without trailing, early elements are dropped and released`() async {
+  @Test func `a throttled sequence without trailing drops and releases early elements`() async {
     let census = Census()
     let (parcels, continuation) = AsyncStream.makeStream(of: Parcel.self)
     let recorder = Recorder(
@@ -85,7 +91,7 @@ import Testing
   }
 
   @Test(.guarantee(.timedSequencesWithholdNothing), arguments: TimedSequenceKind.allCases)
-  func `the trailing element is not withheld when the upstream ends`(
+  func `a timed sequence does not withhold the trailing element when the upstream ends`(
     kind: TimedSequenceKind
   ) async {
     let upstream = UpstreamHandler()
@@ -110,7 +116,7 @@ import Testing
     #expect(clock.sleeperCount == 0)
   }
 
-  @Test func `the error is thrown once, and its type is kept`() async {
+  @Test func `the error of a timed sequence is thrown once, and its type is kept`() async {
     let upstream = UpstreamHandler()
     upstream.continuation.finish(throwing: UpstreamHandler.Broken())
     var iterator = upstream.debounced(for: .seconds(1), clock: clock).makeAsyncIterator()
@@ -140,7 +146,7 @@ import Testing
   }
 
   @Test(arguments: TimedSequenceKind.allCases)
-  func `cancellation drops the pending element`(kind: TimedSequenceKind) async {
+  func `cancellation drops the pending element of a timed sequence`(kind: TimedSequenceKind) async {
     let upstream = UpstreamHandler()
     let recorder = kind.record(upstream, clock: clock)
     upstream.send(1)
@@ -239,7 +245,7 @@ import Testing
     #expect(await sequence.reduce(into: []) { $0.append($1) } == Array(0..<100))
   }
 
-  @Test func `0.9: elements can use their source during their release`() async {
+  @Test func `elements can use their timed sequence during their release`() async {
     let census = Census()
     let messenger = Messenger<Parcel>()
     let isOver = Guarded(false)

@@ -7,7 +7,8 @@ import Testing
 @Suite(.fewAtOnce) struct `The defaults of debouncers and throttlers` {
   let clock = ManualClock()
 
-  @Test(.guarantee(.debouncersFireOnce)) func `a debouncer waits for a quiet time without a limit`()
+  @Test(.guarantee(.debouncersFireOnce))
+  func `a debouncer waits for a quiet time without a limit by default`()
     async
   {
     let debouncer = Debouncer(delay: .seconds(1), clock: clock)
@@ -29,7 +30,8 @@ import Testing
     #expect(values.droppedCount == 1)
   }
 
-  @Test(.guarantee(.throttlersFireOncePerInterval)) func `a throttler fires at both edges`() async {
+  @Test(.guarantee(.throttlersFireOncePerInterval))
+  func `a throttler fires at both edges by default`() async {
     let throttler = Throttler(interval: .seconds(1), clock: clock)
     let firings = throttler.subscription(bufferingPolicy: .bufferingNewest(0))
     throttler.touch()
@@ -42,7 +44,8 @@ import Testing
   }
 
   @Test(.guarantee(.timedSequencesFireAlike))
-  func `a debounced and a throttled sequence have the same edges`() async {
+  func `a debounced and a throttled sequence have the same edges as their types by default`() async
+  {
     let source = Messenger<Int>()
     let debounced = Recorder(source.subscription().debounced(for: .seconds(1), clock: clock))
     source.send(1)

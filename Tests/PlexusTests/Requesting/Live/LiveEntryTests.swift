@@ -38,7 +38,7 @@ import Testing
   ]
 
   @Test(.guarantee(.clearsCauseLiveFetches), arguments: refreshes + clears)
-  func `fetches after every way to refresh or clear it, and no other key`(
+  func `a live subscription of a key fetches after each refresh or clear of it, and no other key`(
     command: Command
   ) async throws {
     let origin = LiveOrigin()
@@ -55,7 +55,9 @@ import Testing
     .guarantee(.clearsCauseLiveFetches),
     arguments: clears.filter { !$0.testDescription.contains("Memory") }
   )
-  func `is not given the result of a fetch that was cleared`(command: Command) async throws {
+  func `a live subscription of a key is not given the result of a fetch that was cleared`(
+    command: Command
+  ) async throws {
     let origin = LiveOrigin(isHeldUp: true)
     let map = origin.map()
     let states = map[7].subscription(refetching: .whenStale, bufferingPolicy: .unbounded)
@@ -68,7 +70,8 @@ import Testing
     #expect(map.statistics.fetches == 2)
   }
 
-  @Test(.guarantee(.shortestIntervalCounts)) func `fetches for itself, whatever other keys do`()
+  @Test(.guarantee(.shortestIntervalCounts))
+  func `a live subscription of a key fetches for itself, whatever other keys do`()
     async throws
   {
     let origin = LiveOrigin()
@@ -93,7 +96,7 @@ import Testing
   // MARK: - Signing out
 
   @Test(.guarantee(.clearsCauseLiveFetches))
-  func `rests after clearAll, each until its own key is requested or subscribed to`()
+  func `live subscriptions rest after clearAll, each until its own key is requested`()
     async throws
   {
     let origin = LiveOrigin()
@@ -130,7 +133,9 @@ import Testing
   }
 
   @Test(.guarantee(.clearsCauseLiveFetches))
-  func `rests after its tags were cleared in a repository`() async throws {
+  func `a live subscription of a key rests after its tags were cleared in a repository`()
+    async throws
+  {
     let origin = LiveOrigin()
     let repository = MuxRepository()
     let map = origin.map().register(in: repository)
@@ -154,7 +159,7 @@ import Testing
   }
 
   @Test(.guarantee(.clearsCauseLiveFetches), arguments: CacheKind.allCases, End.allCases)
-  func `is given nothing of a fetch that was running when clearAll was called`(
+  func `a live subscription is given nothing of a fetch that was running at clearAll`(
     kind: CacheKind,
     end: End
   ) async throws {
@@ -197,7 +202,7 @@ import Testing
   }
 
   @Test(.guarantee(.failedLiveFetchesWait), arguments: CacheKind.allCases, Reason.allCases)
-  func `waits after a failed fetch for the next signal, interval or refresh, and for nothing else`(
+  func `a live subscription waits after a failure for a signal, an interval or a refresh only`(
     kind: CacheKind,
     reason: Reason
   ) async {
@@ -244,7 +249,10 @@ import Testing
   // MARK: - Reasons
 
   @Test(.guarantee(.shortestIntervalCounts), arguments: CacheKind.allCases, 0..<8)
-  func `has every reason that was combined, and no other`(kind: CacheKind, reasons: Int) async {
+  func `a live subscription has every reason that was combined, and no other`(
+    kind: CacheKind,
+    reasons: Int
+  ) async {
     let (isWhenStale, ticks, isSignalled) = (reasons & 1 > 0, reasons & 2 > 0, reasons & 4 > 0)
     let origin = LiveOrigin()
     let cache = LiveCache(kind, origin, CachePolicy(timeToLive: .seconds(25)))
@@ -278,7 +286,7 @@ import Testing
   }
 
   @Test(.guarantee(.shortestIntervalCounts), arguments: CacheKind.allCases)
-  func `of several intervals has the shortest, and one fetch for all that are due`(
+  func `live subscriptions of several intervals follow the shortest, with one fetch for all`(
     kind: CacheKind
   ) async {
     let origin = LiveOrigin()
@@ -306,7 +314,9 @@ import Testing
     #expect(cache.statistics.fetches == 6, "stale, and three intervals at once")
   }
 
-  @Test func `is kept up to date when another subscription of its key has ended`() async throws {
+  @Test func `a live subscription is kept up to date when another one of its key has ended`()
+    async throws
+  {
     let origin = LiveOrigin()
     let map = origin.map()
     let states = map[7].subscription(refetching: .whenStale)
@@ -324,7 +334,7 @@ import Testing
   // MARK: - Memory
 
   @Test(.guarantee(.nothingRunsWithoutLiveSubscriptions))
-  func `does not keep its map, and ends with it`() async {
+  func `a live subscription of a key does not keep its map, and ends with it`() async {
     let origin = LiveOrigin()
     var map: MultiplexerMap<Int, Int>? = origin.map()
     weak let weakMap = map
@@ -340,7 +350,7 @@ import Testing
   }
 
   @Test(.guarantee(.liveKeysAreNotEvicted))
-  func `counts towards no capacity, and its key can be evicted once it has ended`()
+  func `a key with a live subscription counts towards no capacity, and is evictable afterwards`()
     async throws
   {
     let clock = ManualClock()

@@ -12,7 +12,7 @@ import Testing
   }
 
   @Test(.guarantee(.failedIntervalsKeepValuesFresh), arguments: CacheKind.allCases, [true, false])
-  func `leaves a fresh value fresh, whether an interval or a signal has requested a newer one`(
+  func `a failed live fetch for an interval or a signal leaves a fresh value fresh`(
     kind: CacheKind,
     isInterval: Bool
   ) async throws {
@@ -43,7 +43,7 @@ import Testing
   }
 
   @Test(.guarantee(.failedRefreshesKeepValuesOutdated), arguments: CacheKind.allCases)
-  func `for a refresh leaves the value outdated`(kind: CacheKind) async throws {
+  func `a failed live fetch for a refresh leaves the value outdated`(kind: CacheKind) async throws {
     let origin = LiveOrigin()
     origin.fail(2)
     let cache = LiveCache(kind, origin, policy())
@@ -55,7 +55,8 @@ import Testing
   }
 
   @Test(arguments: CacheKind.allCases)
-  func `leaves a stale value within its time while it is renewed`(kind: CacheKind) async throws {
+  func `a failed live fetch leaves a stale value usable for its time`(kind: CacheKind) async throws
+  {
     let origin = LiveOrigin()
     origin.fail(2, 3)
     var policy = policy()
@@ -74,7 +75,7 @@ import Testing
     arguments: CacheKind.allCases,
     [false, true]
   )
-  func `is remembered for the live subscriptions that follow`(
+  func `a failed live fetch is remembered for the live subscriptions that follow`(
     kind: CacheKind,
     hasValue: Bool
   ) async throws {
@@ -100,7 +101,7 @@ import Testing
   }
 
   @Test(.guarantee(.signalsIgnoreRememberedFailures), arguments: CacheKind.allCases)
-  func `is remembered until an interval, a signal, a refresh or a clear`(
+  func `a failed live fetch is remembered until an interval, a signal, a refresh or a clear`(
     kind: CacheKind
   ) async throws {
     let origin = LiveOrigin()

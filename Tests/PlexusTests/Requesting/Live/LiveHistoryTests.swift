@@ -6,7 +6,7 @@ import Testing
 @Suite(.fewAtOnce) struct `Any history of live subscriptions` {
   /// Each part has 500 histories: 4,000 in all.
   @Test(.guarantee(.liveDataAgreesWithASequentialModel), arguments: 0..<8)
-  func `with failures, refreshes and clears is that of a simple sequential model, stress`(
+  func `live subscriptions behave as in a sequential model, with failures and clears, stress`(
     part: Int
   ) async throws {
     for seed in stride(from: part, to: 4_000, by: 8) {

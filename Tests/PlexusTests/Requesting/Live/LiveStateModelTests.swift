@@ -4,7 +4,8 @@ import Testing
 @testable import Plexus
 
 @Suite(.fewAtOnce) struct `Every sequence of events of live subscriptions` {
-  @Test(.guarantee(.clearsCauseLiveFetches)) func `keeps every promise, with one subscription`()
+  @Test(.guarantee(.clearsCauseLiveFetches))
+  func `one live subscription keeps every promise in every sequence of events`()
     throws
   {
     try walk(
@@ -15,7 +16,8 @@ import Testing
   }
 
   @Test(.guarantee(.clearsCauseLiveFetches))
-  func `keeps every promise, with subscriptions that come and go`() throws {
+  func `live subscriptions that come and go keep every promise in every sequence of events`() throws
+  {
     try walk(World(members: []), events: World.Event.allCases, depth: 5)
   }
 }

@@ -13,7 +13,7 @@ import Testing
   }
 
   @Test(.guarantee(.signalsFetchFreshValues))
-  func `has one fetch at a time, and takes late ends of others for nothing`() {
+  func `live data has one fetch at a time, and ignores the late ends of others`() {
     var state = LiveState()
     let first = state.join(1, isWhenStale: true, interval: nil, missing, at: 0).fetch
     #expect(first?.isFresh == false)
@@ -29,7 +29,7 @@ import Testing
   }
 
   @Test(.guarantee(.shortestIntervalCounts))
-  func `wakes at the deadline if requested, and at the end of the shortest interval`() {
+  func `live data wakes at the deadline if requested, and at the end of the shortest interval`() {
     var state = LiveState()
     let fetch = state.join(1, isWhenStale: false, interval: 30, missing, at: 2).fetch
     state.finish(fetch?.number ?? 0, value(until: 20), at: 4)
@@ -46,7 +46,7 @@ import Testing
   }
 
   @Test(.guarantee(.signalsFetchFreshValues))
-  func `loses no signal, refresh or tick between the end of a fetch and its report`() {
+  func `live data loses no signal, refresh or tick between the end of a fetch and its report`() {
     let failed = Sight(hasFailed: true)
     let events: [(inout LiveState) -> LiveState.Effects] = [
       { $0.signal(failed, at: 1) }, { $0.refresh(failed) }, { $0.wake(failed, at: 10) },
@@ -64,7 +64,7 @@ import Testing
   }
 
   @Test(.guarantee(.shortestIntervalCounts))
-  func `does not wake for what is stale when it arrives, or after a failure`() {
+  func `live data does not wake for what is stale when it arrives, or after a failure`() {
     var state = LiveState()
     let fetch = state.join(1, isWhenStale: true, interval: nil, missing, at: 0).fetch
     state.finish(fetch?.number ?? 0, value(until: 5), at: 5)
@@ -76,7 +76,7 @@ import Testing
   }
 
   @Test(.guarantee(.shortestIntervalCounts))
-  func `loses no deadline to a change that is noted before the timer wakes`() {
+  func `live data loses no deadline to a change that is noted before the timer wakes`() {
     var state = LiveState()
     _ = state.join(1, isWhenStale: true, interval: nil, value(until: 10), at: 0)
     state.note(value(until: 10), at: 12)
@@ -90,7 +90,8 @@ import Testing
     #expect(state.nextWake == nil, "another value, which was stale when it arrived")
   }
 
-  @Test(.guarantee(.shortestIntervalCounts)) func `fetches once at a time at which both are due`() {
+  @Test(.guarantee(.shortestIntervalCounts))
+  func `live data fetches once if a deadline and an interval are due at the same time`() {
     var state = LiveState()
     _ = state.join(1, isWhenStale: true, interval: 10, value(until: 10), at: 0)
     let effects = state.wake(value(until: 10), at: 10)
@@ -100,7 +101,7 @@ import Testing
   }
 
   @Test(.guarantee(.clearsCauseLiveFetches))
-  func `does nothing at rest but for a signal, a subscription or a value`() {
+  func `live data at rest reacts only to a signal, a subscription or a value`() {
     var state = LiveState()
     _ = state.join(1, isWhenStale: true, interval: 10, value(until: 100), at: 0)
     #expect(state.clear(isSignedOut: true).fetch == nil)
@@ -118,7 +119,7 @@ import Testing
   }
 
   @Test(.guarantee(.nothingRunsWithoutLiveSubscriptions))
-  func `ends everything with the last subscription`() {
+  func `live data ends everything with the last subscription`() {
     var state = LiveState()
     _ = state.join(1, isWhenStale: true, interval: 10, missing, at: 0)
     #expect(state.leave(1, at: 1).leavesFetch)

@@ -5,7 +5,7 @@ import Testing
 
 @Suite(.fewAtOnce) struct `A live subscription` {
   @Test(.guarantee(.liveSubscriptionsShareOneFetch))
-  func `fetches a missing value, once for all and for requests`() async throws {
+  func `a live subscription fetches a missing value, once for all and for requests`() async throws {
     let origin = LiveOrigin(isHeldUp: true)
     let cache = origin.multiplexer()
     let streams = (0..<3).map { _ in cache.subscription(refetching: .whenStale) }
@@ -18,7 +18,7 @@ import Testing
   }
 
   @Test(.guarantee(.liveSubscriptionsShareOneFetch))
-  func `fetches nothing that is fresh, and what is stale`() async {
+  func `a live subscription fetches what is stale, and nothing that is fresh`() async {
     let origin = LiveOrigin()
     let cache = origin.multiplexer()
     cache.store(7)
@@ -32,7 +32,7 @@ import Testing
   }
 
   @Test(.guarantee(.liveSubscriptionsShareOneFetch))
-  func `fetches when the value goes stale, again and again`() async {
+  func `a live subscription fetches when the value goes stale, again and again`() async {
     let origin = LiveOrigin()
     let cache = origin.multiplexer()
     let states = cache.subscription(refetching: .whenStale)
@@ -47,7 +47,7 @@ import Testing
   }
 
   @Test(.guarantee(.liveSubscriptionsShareOneFetch))
-  func `does not fetch over and over what is stale when it arrives`() async {
+  func `a live subscription does not fetch over and over what is stale when it arrives`() async {
     let origin = LiveOrigin()
     let cache = origin.multiplexer(CachePolicy(timeToLive: .zero))
     let states = cache.subscription(refetching: .whenStale)
@@ -59,7 +59,9 @@ import Testing
   }
 
   @Test(.guarantee(.shortestIntervalCounts))
-  func `fetches with every interval from the subscription on, fresh or stale`() async {
+  func `a live subscription fetches with every interval from the subscription on, fresh or stale`()
+    async
+  {
     let origin = LiveOrigin()
     let cache = origin.multiplexer()
     origin.clock.advance(by: .seconds(3))
@@ -80,7 +82,8 @@ import Testing
     #expect(cache.statistics.fetches == 6)
   }
 
-  @Test(.guarantee(.shortestIntervalCounts)) func `bears an interval that no clock can measure`()
+  @Test(.guarantee(.shortestIntervalCounts))
+  func `a live subscription bears an interval that no clock can measure`()
     async
   {
     let origin = LiveOrigin()
@@ -95,7 +98,8 @@ import Testing
     #expect(cache.statistics.fetches == 2)
   }
 
-  @Test(.guarantee(.shortestIntervalCounts)) func `of several intervals keeps to the shortest`()
+  @Test(.guarantee(.shortestIntervalCounts))
+  func `live subscriptions of several intervals follow the shortest`()
     async
   {
     let origin = LiveOrigin()
@@ -122,7 +126,7 @@ import Testing
     arguments: [CachePolicy.UnobservedFetch.cancel, .finishAndStore],
     [true, false]
   )
-  func `fetches after a refresh whose fetch an update has cut off`(
+  func `a live subscription fetches after a refresh whose fetch an update has cut off`(
     whenUnobserved: CachePolicy.UnobservedFetch,
     isQueued: Bool
   ) async {
@@ -145,7 +149,9 @@ import Testing
   }
 
   @Test(.guarantee(.signalsFetchFreshValues))
-  func `fetches a fresh value with every signal, and joins a fetch in flight`() async {
+  func `a live subscription fetches a fresh value with every signal, and joins a fetch in flight`()
+    async
+  {
     let origin = LiveOrigin()
     let cache = origin.multiplexer()
     let signals = Messenger<Void>()
@@ -169,7 +175,9 @@ import Testing
   }
 
   @Test(.guarantee(.signalsFetchFreshValues))
-  func `continues without signals when their sequence has ended or failed`() async {
+  func `a live subscription continues without signals when their sequence has ended or failed`()
+    async
+  {
     let origin = LiveOrigin()
     let cache = origin.multiplexer()
     let failing = AsyncThrowingStream<Int, any Error> { $0.finish(throwing: Broken()) }
@@ -181,7 +189,8 @@ import Testing
     #expect(cache.statistics.fetches == 2)
   }
 
-  @Test(.guarantee(.clearsCauseLiveFetches)) func `fetches after a refresh and after a clear`()
+  @Test(.guarantee(.clearsCauseLiveFetches))
+  func `a live subscription fetches after a refresh and after a clear`()
     async throws
   {
     let origin = LiveOrigin()
@@ -198,7 +207,7 @@ import Testing
   }
 
   @Test(.guarantee(.clearsCauseLiveFetches))
-  func `fetches again when it is cleared during a fetch`() async throws {
+  func `a live subscription fetches again when it is cleared during a fetch`() async throws {
     let origin = LiveOrigin(isHeldUp: true)
     let cache = origin.multiplexer()
     let states = cache.subscription(refetching: .whenStale)
@@ -211,7 +220,7 @@ import Testing
   }
 
   @Test(.guarantee(.clearsCauseLiveFetches))
-  func `rests after clearAll until the value is requested`() async throws {
+  func `a live subscription rests after clearAll until the value is requested`() async throws {
     let origin = LiveOrigin()
     let repository = MuxRepository()
     let cache = origin.multiplexer().register(in: repository)
@@ -243,7 +252,9 @@ import Testing
   }
 
   @Test(.guarantee(.clearsCauseLiveFetches))
-  func `of a key rests after its tags were cleared until it is requested`() async throws {
+  func `a live subscription of a key rests after its tags were cleared until it is requested`()
+    async throws
+  {
     let origin = LiveOrigin()
     let map = MultiplexerMap<Int, Int>(
       tagging: { _ in ["account"] },
@@ -263,7 +274,7 @@ import Testing
   }
 
   @Test(.guarantee(.nothingRunsWithoutLiveSubscriptions))
-  func `leaves nothing running when the last one has left`() async {
+  func `live subscriptions leave nothing running when the last one has left`() async {
     let origin = LiveOrigin(isHeldUp: true)
     let cache = origin.multiplexer(CachePolicy(whenUnobserved: .cancel))
     let signals = Messenger<Void>()
@@ -290,7 +301,7 @@ import Testing
   }
 
   @Test(.guarantee(.nothingRunsWithoutLiveSubscriptions))
-  func `does not keep the cache, and ends with it`() async {
+  func `a live subscription does not keep its cache, and ends with it`() async {
     let origin = LiveOrigin()
     var cache: Multiplexer<Int>? = origin.multiplexer()
     weak let weakCache = cache
@@ -307,7 +318,9 @@ import Testing
   }
 
   @Test(.guarantee(.liveKeysAreNotEvicted))
-  func `of a key keeps it from being evicted, and fetches that key only`() async throws {
+  func `a live subscription keeps its key from being evicted, and fetches that key only`()
+    async throws
+  {
     let fetches = Log<Int>()
     let map = MultiplexerMap<Int, Int>(capacity: .count(16)) { key in
       fetches.append(key)
@@ -324,7 +337,8 @@ import Testing
     #expect(fetches.entries.filter { $0 == 7 }.count == 1)
   }
 
-  @Test(.guarantee(.liveKeysAreNotEvicted)) func `of a key lets it be evicted afterwards`()
+  @Test(.guarantee(.liveKeysAreNotEvicted))
+  func `a key can be evicted once its live subscription has ended`()
     async throws
   {
     let map = MultiplexerMap<Int, Int>(capacity: .count(16)) { $0 }
@@ -337,7 +351,7 @@ import Testing
   }
 
   @Test(.guarantee(.liveSubscriptionsHaveTheirPolicy))
-  func `takes states like every other subscription, under its policy`() async {
+  func `a live subscription takes states like every other subscription, under its policy`() async {
     let origin = LiveOrigin()
     let cache = origin.multiplexer()
     cache.store(1)

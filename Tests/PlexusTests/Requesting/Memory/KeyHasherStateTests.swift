@@ -8,7 +8,7 @@ import Testing
 
   private func hash<Key: Hashable>(_ key: Key) -> UInt64 { hasher.hash(key) }
 
-  @Test func `gives equal strings equal hashes, over every scalar there is`() {
+  @Test func `a key hasher gives equal strings equal hashes, over every scalar there is`() {
     let ascii = Dictionary(
       uniqueKeysWithValues: (UInt8(0)..<0x80).map { (String(UnicodeScalar($0)), $0) }
     )
@@ -29,12 +29,13 @@ import Testing
     ("\u{1E9B}\u{323}", "\u{17F}\u{323}\u{307}"), ("\u{AC00}", "\u{1100}\u{1161}"),
     ("\u{212A}\u{301}", "K\u{301}"), ("a\u{212A}", "aK"), ("\u{2126}", "\u{3A9}"),
   ])
-  func `gives canonically equivalent strings equal hashes`(left: String, right: String) {
+  func `a key hasher gives canonically equivalent strings equal hashes`(left: String, right: String)
+  {
     #expect(left == right)
     #expect(hash(left) == hash(right))
   }
 
-  @Test func `gives equal strings equal hashes, however they are stored`() {
+  @Test func `a key hasher gives equal strings equal hashes, however they are stored`() {
     for length in 0..<200 {
       let string = String((0..<length).map { Character(Unicode.Scalar(UInt8(33 + $0 % 90))) })
       let substring = String(("x" + string + "y").dropFirst().dropLast())
@@ -44,7 +45,7 @@ import Testing
     }
   }
 
-  @Test func `distinguishes strings that differ in one byte or in length`() {
+  @Test func `a key hasher distinguishes strings that differ in one byte or in length`() {
     var seen: Set<UInt64> = []
     var count = 0
     for length in 0..<70 {
@@ -63,7 +64,7 @@ import Testing
     #expect(hash("\0\0") != hash("\0"))
   }
 
-  @Test func `uses every bit for neighbouring integers`() {
+  @Test func `a key hasher uses every bit for neighbouring integers`() {
     for shift in stride(from: 0, through: 56, by: 8) {
       var buckets = [Int](repeating: 0, count: 256)
       for key in 0..<25_600 { buckets[Int(hash(key) >> UInt64(shift) & 255)] += 1 }
@@ -74,7 +75,7 @@ import Testing
     }
   }
 
-  @Test func `uses every bit for similar strings`() {
+  @Test func `a key hasher uses every bit for similar strings`() {
     // Known seeds: the evenness of the buckets depends on the seed, and with one in thirty some bucket has less than
     // half of its share.
     for seed in UInt64(1)...4 {
@@ -88,7 +89,7 @@ import Testing
     }
   }
 
-  @Test func `decodes all kinds of keys`() {
+  @Test func `a key hasher decodes all kinds of keys`() {
     struct Pair: Hashable {
       var left: Int
       var right: String
@@ -106,7 +107,7 @@ import Testing
     #expect(hash(-0.0) == hash(0.0))
   }
 
-  @Test func `draws its own seed`() {
+  @Test func `a key hasher draws its own seed`() {
     #expect(KeyHasher().hash(1) != KeyHasher().hash(1))
     #expect(KeyHasher().hash("a") != KeyHasher().hash("a"))
     #expect(KeyHasher(seed: 1).hash("abc") == KeyHasher(seed: 1).hash("abc"))

@@ -5,7 +5,7 @@ import Testing
 
 @Suite(.fewAtOnce) struct `A key table` {
   @Test(arguments: [UInt64.max, 0xFF, 0xF_0000_0000, 0])
-  func `holds what a dictionary would hold after any history`(mask: UInt64) {
+  func `a key table holds what a dictionary would hold after any history`(mask: UInt64) {
     // The fewer bits of the hash are used, the more keys collide.
     var random = SeededRandom(seed: mask &+ 7)
     var table = KeyTable<Int, Int>()
@@ -54,7 +54,7 @@ import Testing
     }
   }
 
-  @Test func `gives its memory back when it gets empty`() {
+  @Test func `a key table gives its memory back when it gets empty`() {
     var table = KeyTable<Int, Int>()
     let hasher = KeyHasher()
     for key in 0..<100_000 { _ = table.insert(key, for: key, hash: hasher.hash(key)) }
@@ -71,7 +71,7 @@ import Testing
     #expect(table.entries.capacity == 0)
   }
 
-  @Test func `does not slow down when keys are added and removed`() {
+  @Test func `a key table does not slow down when keys are added and removed`() {
     var table = KeyTable<Int, Int>()
     let hasher = KeyHasher()
     for key in 0..<1_000 { _ = table.insert(key, for: key, hash: hasher.hash(key)) }
@@ -88,7 +88,7 @@ import Testing
     #expect(table.slots.count { $0 != 0 } == 1_000, "Removed keys leave no gravestones")
   }
 
-  @Test func `looks up nothing in an empty table`() {
+  @Test func `an empty key table looks up nothing`() {
     #expect(KeyTable<String, Int>().index(of: "a", hash: 7) == nil)
   }
 }

@@ -20,7 +20,7 @@ private final class Counted: Sendable {
     .guarantee(.slowCachersKeepMemoryBounded),
     arguments: [CacheCapacity<Counted>.count(32), .cost(64, of: { _ in 2 })]
   )
-  private func `stays bounded while the cacher does not return`(
+  private func `bounded memory stays bounded while the cacher does not return`(
     capacity: CacheCapacity<Counted>
   ) async throws {
     let cacher = ControlledCacher<Counted>()
@@ -43,7 +43,8 @@ private final class Counted: Sendable {
     #expect(cacher.entries.count < 20_000)
   }
 
-  @Test(.guarantee(.slowCachersKeepMemoryBounded)) func `clears memory without giving up a value`()
+  @Test(.guarantee(.slowCachersKeepMemoryBounded))
+  func `clearing bounded memory with a cacher gives up no value`()
     async throws
   {
     let cacher = ControlledCacher<Int>()

@@ -16,7 +16,7 @@ import Testing
   }
 
   @Test(.guarantee(.severalCopiesShareOneTimeout))
-  func `that cannot be read soon delay no other key of the fetch`() async throws {
+  func `stored copies that cannot be read soon delay no other key of the fetch`() async throws {
     cacher.entries["2"] = CacheEntry(7, age: .seconds(10))
     let gate = Gate()
     cacher.onCall { if $0.keys == ["1"] { await waitUnmoved(gate) } }
@@ -36,7 +36,9 @@ import Testing
     #expect(await fetches.recorder.first(2).flatMap { $0 }.sorted() == [1, 3, 4])
   }
 
-  @Test func `are fetched together if none of them can be used`() async throws {
+  @Test func `several keys are fetched together if none of their stored copies can be used`()
+    async throws
+  {
     let fetches = RecordedChannel<[Int]>()
     let map = map(fetches)
     _ = await map.request(Array(0..<40))
@@ -44,7 +46,8 @@ import Testing
     #expect(map.statistics.fetches == 1)
   }
 
-  @Test(.guarantee(.severalCopiesShareOneTimeout)) func `have one storage timeout`() async throws {
+  @Test(.guarantee(.severalCopiesShareOneTimeout))
+  func `stored copies of several keys have one storage timeout`() async throws {
     let gate = cacher.hold(.read)
     let fetches = RecordedChannel<[Int]>()
     let map = map(fetches)
@@ -57,7 +60,9 @@ import Testing
   }
 
   @Test(.guarantee(.severalCopiesShareOneTimeout))
-  func `are read with one call if the cacher can do that`() async throws {
+  func `stored copies of several keys are read with one call if the cacher can do that`()
+    async throws
+  {
     let reader = BatchReader()
     let map = MultiplexerMap<Int, Int>.bulk(
       id: "users",
@@ -70,7 +75,10 @@ import Testing
     #expect(await reader.calls == [["users/1", "users/2", "users/3"]])
   }
 
-  @Test func `are misses with a cacher that fails to read them together`() async throws {
+  @Test
+  func `stored copies of several keys are misses with a cacher that fails to read them together`()
+    async throws
+  {
     let reader = BatchReader(error: Broken())
     let map = MultiplexerMap<Int, Int>.bulk(policy: policy, cacher: reader, clock: clock) { keys in
       Dictionary(uniqueKeysWithValues: keys.map { ($0, 10 * $0) })
@@ -126,7 +134,7 @@ import Testing
   }
 
   @Test(.guarantee(.fetchesOfSeveralKeysHaveTheirOwnStarts))
-  func `that are slow leave the values of an earlier part of the fetch their age`()
+  func `slow stored copies leave the values of an earlier part of the fetch their age`()
     async throws
   {
     let split = await Split(cacher, clock)
@@ -137,7 +145,7 @@ import Testing
   }
 
   @Test(.guarantee(.fetchesOfSeveralKeysHaveTheirOwnStarts))
-  func `that are slow bring back no value that was cleared since its part has begun`()
+  func `slow stored copies bring back no value that was cleared since their part has begun`()
     async throws
   {
     let split = await Split(cacher, clock)
@@ -158,7 +166,7 @@ import Testing
     .guarantee(.fetchesOfSeveralKeysHaveTheirOwnStarts),
     arguments: [CachePolicy.CacherRead.beforeFetch, .afterConnectivityError]
   )
-  func `are read for each fetch of a key, also if a clear has detached one of their batch`(
+  func `stored copies are read for each fetch of a key, also if a clear has detached one`(
     read: CachePolicy.CacherRead
   ) async throws {
     var policy = policy

@@ -11,7 +11,7 @@ import Testing
   }
 
   @Test(.guarantee(.clearedKeysAreNotWrittenBack))
-  func `are skipped if no removal of others came in between`() {
+  func `own removals are skipped if no removal of others came in between`() {
     var removals = CacherLedger.State()
     removals.note(1, by: owner, before: generation(3), after: generation(4))
     removals.note(2, by: owner, before: generation(4), after: generation(6))
@@ -24,7 +24,7 @@ import Testing
     }
   }
 
-  @Test func `of another epoch are not skipped`() {
+  @Test func `own removals of another epoch are not skipped`() {
     var removals = CacherLedger.State()
     removals.note(1, by: owner, before: generation(0, epoch: 1), after: generation(1, epoch: 2))
     #expect(removals.skipped(by: generation(0, epoch: 1), for: owner) == generation(0, epoch: 1))
@@ -35,7 +35,7 @@ import Testing
     #expect(removals.skipped(by: generation(5, epoch: 2), for: owner) == generation(5, epoch: 2))
   }
 
-  @Test func `that were the first of all are skipped`() {
+  @Test func `own removals that were the first of all are skipped`() {
     var removals = CacherLedger.State()
     removals.note(2, by: owner, before: CacheGeneration(), after: generation(2))
     #expect(removals.skipped(by: CacheGeneration(), for: owner) == generation(2))
@@ -44,7 +44,7 @@ import Testing
     #expect(removals.skipped(by: CacheGeneration(), for: owner) == CacheGeneration())
   }
 
-  @Test func `are remembered as far as they are recent`() {
+  @Test func `own removals are remembered as far as they are recent`() {
     var removals = CacherLedger.State()
     for number in 0..<300 {
       let before = generation(UInt64(10 * number))
@@ -55,7 +55,7 @@ import Testing
   }
 
   @Test(.guarantee(.mapsClearedTogetherStillWrite))
-  func `of caches with other entries are skipped, and those of others are not`() {
+  func `own removals of caches with other entries are skipped, and those of others are not`() {
     let (other, same) = (
       CacherLedger.Owner(id: 2, part: "b/"), CacherLedger.Owner(id: 3, part: "a/")
     )

@@ -20,7 +20,8 @@ import Testing
   }
 
   @Test(.guarantee(.clearIsDurable), arguments: CacheKind.allCases)
-  func `R7: returns when the removal is durable, and not before`(kind: CacheKind) async throws {
+  func `clearing returns when the removal is durable, and not before`(kind: CacheKind) async throws
+  {
     cacher.entries["key"] = CacheEntry(7, age: .seconds(10))
     let cache = counting(kind)
     _ = try await cache.request()
@@ -42,7 +43,7 @@ import Testing
   }
 
   @Test(arguments: CacheKind.allCases)
-  func `R7: during a fetch keeps its result out of memory and cacher`(
+  func `clearing during a fetch keeps its result out of memory and cacher`(
     kind: CacheKind
   ) async throws {
     let gate = Gate()
@@ -60,7 +61,7 @@ import Testing
   }
 
   @Test(.guarantee(.clearIsDurable), arguments: CacheKind.allCases, [false, true])
-  func `R7: wins over a flush in progress`(kind: CacheKind, all: Bool) async throws {
+  func `clearing wins over a flush in progress`(kind: CacheKind, all: Bool) async throws {
     let cache = counting(kind)
     cache.store(7)
     let gate = cacher.hold(.store)
@@ -77,7 +78,8 @@ import Testing
   }
 
   @Test(arguments: CacheKind.allCases, [false, true])
-  func `R7: outlives a value on its way out of memory`(kind: CacheKind, all: Bool) async throws {
+  func `clearing outlives a value on its way out of memory`(kind: CacheKind, all: Bool) async throws
+  {
     let cache = counting(kind)
     cache.store(7)
     let gate = cacher.hold(.store)
@@ -91,7 +93,7 @@ import Testing
   }
 
   @Test(arguments: CacheKind.allCases, [false, true])
-  func `R7: while the copy is being read leaves it to the waiting callers only`(
+  func `clearing while the copy is being read leaves it to the waiting callers only`(
     kind: CacheKind,
     all: Bool
   ) async throws {
@@ -112,7 +114,7 @@ import Testing
   }
 
   @Test(arguments: CacheKind.allCases)
-  func `R7: a copy whose removal failed is never used again, and is removed by the next flush`(
+  func `a copy whose removal failed is never used again, and is removed by the next flush`(
     kind: CacheKind
   ) async throws {
     cacher.entries["key"] = CacheEntry(7, age: .seconds(10))
@@ -137,7 +139,7 @@ import Testing
   }
 
   @Test(arguments: CacheKind.allCases)
-  func `R7: a copy whose removal failed is removed by the next clear, and values wait for that`(
+  func `a copy whose removal failed is removed by the next clear, and values wait for that`(
     kind: CacheKind
   ) async throws {
     cacher.entries["key"] = CacheEntry(7, age: .seconds(10))
@@ -155,8 +157,7 @@ import Testing
     #expect(cacher.entries.isEmpty)
   }
 
-  @Test func `R7: of all keys that failed is tried again before anything is written`() async throws
-  {
+  @Test func `a failed clear of all keys is tried again before anything is written`() async throws {
     let map = MultiplexerMap<Int, Int>(policy: .readingFirst(), cacher: cacher) { 10 * $0 }
     for key in 0..<20 { cacher.entries["\(key)"] = CacheEntry(7, age: .seconds(10)) }
     cacher.fail(.removeAll)
@@ -173,7 +174,7 @@ import Testing
   }
 
   @Test(arguments: CacheKind.allCases)
-  func `R7: runs to its end when its caller is cancelled`(kind: CacheKind) async throws {
+  func `a clear runs to its end when its caller is cancelled`(kind: CacheKind) async throws {
     cacher.entries["key"] = CacheEntry(7, age: .seconds(10))
     let cache = counting(kind)
     let gate = cacher.hold(.remove)
@@ -185,7 +186,7 @@ import Testing
     #expect(cacher.entries.isEmpty)
   }
 
-  @Test func `R7: what is stored after a clear stays stored, whatever else is being removed`()
+  @Test func `what is stored after a clear stays stored, whatever else is being removed`()
     async throws
   {
     let map = MultiplexerMap<Int, Int>(cacher: cacher) { $0 }
@@ -205,7 +206,7 @@ import Testing
     #expect(cacher.value("2") == 8)
   }
 
-  @Test func `R7: what is stored after everything was cleared stays stored`() async throws {
+  @Test func `what is stored after everything was cleared stays stored`() async throws {
     for _ in 0..<20 {
       let cacher = ControlledCacher<Int>()
       let map = MultiplexerMap<Int, Int>(cacher: cacher) { $0 }
@@ -226,7 +227,7 @@ import Testing
   }
 
   @Test(.guarantee(.clearIsDurable))
-  func `R7: what is stored and flushed while everything is being cleared stays stored`()
+  func `what is stored and flushed while everything is being cleared stays stored`()
     async throws
   {
     for round in 0..<300 {
@@ -251,7 +252,7 @@ import Testing
     }
   }
 
-  @Test func `R7: a multiplexer removes its own entry only, a map everything`() async throws {
+  @Test func `a multiplexer removes its own entry only, a map everything`() async throws {
     let repository = MuxRepository()
     let me = Multiplexer(id: "me", cacher: cacher) { 1 }.register(in: repository)
     cacher.entries = ["me": CacheEntry(1, age: .zero), "you": CacheEntry(2, age: .zero)]
@@ -265,7 +266,7 @@ import Testing
     #expect(cacher.entries.isEmpty)
   }
 
-  @Test func `R7: one key leaves the copies of the others alone`() async throws {
+  @Test func `clearing one key leaves the stored copies of the others alone`() async throws {
     let map = MultiplexerMap<Int, Int>(policy: .readingFirst(), cacher: cacher) { 10 * $0 }
     for key in 0..<3 { cacher.entries["\(key)"] = CacheEntry(7, age: .seconds(10)) }
     let gate = cacher.hold(.remove)
@@ -283,7 +284,7 @@ import Testing
   let repository = MuxRepository()
 
   @Test(.guarantee(.repositoryClearDetachesFirst))
-  func `R8: no earlier value comes back from a cacher that members share`() async throws {
+  func `no earlier value comes back after a clear from a cacher that members share`() async throws {
     let cacher = ControlledCacher<Int>()
     let tally = Tally()
     let members = (0..<3).map { _ in
@@ -312,7 +313,7 @@ import Testing
   }
 
   @Test(arguments: CacheKind.allCases)
-  func `R8: cuts a fetch off, whose value reaches neither memory nor cacher`(
+  func `clearing a repository cuts a fetch off, whose value reaches neither memory nor cacher`(
     kind: CacheKind
   ) async throws {
     let cacher = ControlledCacher<Int>()
@@ -334,7 +335,7 @@ import Testing
   }
 
   @Test(.guarantee(.repositoryClearCoversReleasedMembers))
-  func `R8: removes the copies of members that were released before`() async throws {
+  func `a repository removes the copies of members that were released before`() async throws {
     let cacher = ControlledCacher<Int>()
     let entry = CacheEntry(7, age: .seconds(10))
     cacher.entries = ["me": entry, "users/1": entry, "others/1": entry, "you": entry]
@@ -356,7 +357,7 @@ import Testing
   }
 
   @Test(.guarantee(.repositoryClearCoversReleasedMembers))
-  func `R8: removes all copies of a released map without an id`() async throws {
+  func `a repository removes all copies of a released map without an id`() async throws {
     let cacher = ControlledCacher<Int>()
     let entry = CacheEntry(7, age: .seconds(10))
     cacher.entries = ["1": entry, "2": entry]
@@ -374,7 +375,7 @@ import Testing
   }
 
   @Test(.guarantee(.mapsClearedTogetherStillWrite))
-  func `R8: does not add up the storage timeouts of members that share a cacher`()
+  func `a repository does not add up the storage timeouts of members that share a cacher`()
     async throws
   {
     let (cacher, clock) = (ControlledCacher<Int>(), ManualClock())
@@ -400,7 +401,7 @@ import Testing
   }
 
   @Test(.guarantee(.repositoryClearCoversReleasedMembers))
-  func `R8: tries again to remove the copies of released members, and names them`()
+  func `a repository tries again to remove the copies of released members, and names them`()
     async throws
   {
     let cacher = ControlledCacher<Int>()
@@ -419,7 +420,8 @@ import Testing
     #expect(cacher.entries.isEmpty)
   }
 
-  @Test func `R8: a released member's copies are left alone if it was unregistered`() async throws {
+  @Test func `the copies of a released member are left alone if it was unregistered`() async throws
+  {
     let cacher = ControlledCacher<Int>()
     cacher.entries["me"] = CacheEntry(7, age: .seconds(10))
     do {
@@ -430,7 +432,7 @@ import Testing
     #expect(cacher.value("me") == 7)
   }
 
-  @Test func `R8: names the members whose copies may be left, which they never use again`()
+  @Test func `a repository names the members whose copies may be left, which they never use again`()
     async throws
   {
     let cacher = ControlledCacher<Int>()
@@ -450,7 +452,8 @@ import Testing
     #expect(try await bad.request() == 1)
   }
 
-  @Test func `flushes all members, and reports which of them failed with which keys`() async throws
+  @Test func `a repository flushes all members, and reports which of them failed with which keys`()
+    async throws
   {
     let failing = ControlledCacher<Int>()
     failing.fail(.store, with: ["users/2"])
@@ -476,7 +479,8 @@ import Testing
     #expect(failing.value("users/2") == 2)
   }
 
-  @Test func `flushes to the end when the caller is cancelled, all members at the same time`()
+  @Test
+  func `a repository flushes all members at the same time, also when the caller is cancelled`()
     async throws
   {
     let cachers = (0..<3).map { _ in ControlledCacher<Int>() }

@@ -35,7 +35,10 @@ struct `A copy of a value whose fetch began before a command of another cache` {
   }
 
   @Test(.guarantee(.clearsByTagOutdateOtherCaches), arguments: Command.allCases, [false, true])
-  func `is no answer`(command: Command, counts: Bool) async throws {
+  func `a copy is no answer if another cache had a command after its fetch began`(
+    command: Command,
+    counts: Bool
+  ) async throws {
     if counts { cacher.setGeneration(5) }
     let gate = Gate()
     let first = map { _ in 2 }
@@ -57,7 +60,8 @@ struct `A copy of a value whose fetch began before a command of another cache` {
   }
 
   @Test(arguments: Command.allCases)
-  func `is no answer after an update of it`(command: Command) async throws {
+  func `an overtaken copy is no answer after an update of its value`(command: Command) async throws
+  {
     let first = map { _ in 2 }
     let second = map { _ in 1 }
     _ = try await second.request(1)
@@ -73,7 +77,7 @@ struct `A copy of a value whose fetch began before a command of another cache` {
     arguments: Command.allCases,
     [CachePolicy.CacherRead.beforeFetch, .afterConnectivityError]
   )
-  func `is no answer after an update of it that found it on its way to the cacher`(
+  func `an overtaken copy is no answer after an update on its way to the cacher`(
     command: Command,
     read: CachePolicy.CacherRead
   ) async throws {
@@ -102,7 +106,7 @@ struct `A copy of a value whose fetch began before a command of another cache` {
     arguments: [Command.refreshTags, .refreshKey, .refreshAll],
     [CachePolicy.CacherRead.beforeFetch, .afterConnectivityError]
   )
-  func `is no answer after an update of it that stood in for a failed fetch`(
+  func `an overtaken copy is no answer after an update of it as the fallback of a failed fetch`(
     command: Command,
     read: CachePolicy.CacherRead
   ) async throws {
@@ -134,7 +138,8 @@ struct `A copy of a value whose fetch began before a command of another cache` {
     )
   }
 
-  @Test func `is an answer if only another namespace was refreshed or cleared`() async throws {
+  @Test func `a copy is an answer if only another namespace was refreshed or cleared`() async throws
+  {
     let other = MultiplexerMap<Int, Int>(
       id: "other",
       cacher: cacher,
@@ -157,7 +162,7 @@ struct `A copy of a value whose fetch began before a command of another cache` {
     #expect(try await map.response(1).source == .cacher)
   }
 
-  @Test func `is as old as the start of its fetch`() async throws {
+  @Test func `a value is as old as the start of its fetch`() async throws {
     let gate = Gate()
     let map = map { _ in
       try await gate.wait()
@@ -172,7 +177,7 @@ struct `A copy of a value whose fetch began before a command of another cache` {
   }
 
   @Test(.guarantee(.futureCopiesAreRemoved), arguments: CacheKind.allCases)
-  func `is removed when its time lies in the future`(kind: CacheKind) async throws {
+  func `a copy is removed when its time lies in the future`(kind: CacheKind) async throws {
     cacher.entries["key"] = CacheEntry(7, age: .seconds(-3_600))
     let cache = kind.make(storedIn: cacher, policy: .readingFirst()) { throw Broken() }
     await #expect(throws: Broken.self) { try await cache.request() }

@@ -24,7 +24,7 @@ import Testing
   }
 
   @Test(.guarantee(.flushWritesOnlyChanges), arguments: CacheKind.allCases)
-  func `writes what has changed since it was written, and nothing else`(
+  func `flushing writes what has changed since it was written, and nothing else`(
     kind: CacheKind
   ) async throws {
     let cache = counting(kind)
@@ -52,7 +52,7 @@ import Testing
   }
 
   @Test(arguments: CacheKind.allCases)
-  func `does not write what was read from the cacher`(kind: CacheKind) async throws {
+  func `flushing does not write what was read from the cacher`(kind: CacheKind) async throws {
     cacher.entries["key"] = CacheEntry(7, age: .seconds(10))
     let cache = counting(kind, policy: .readingFirst())
     #expect(try await cache.request() == 7)
@@ -64,7 +64,7 @@ import Testing
   }
 
   @Test(.guarantee(.flushWritesOnlyChanges))
-  func `writes a batch, names the keys that failed, and tries them again`() async throws {
+  func `flushing writes a batch, names the keys that failed, and tries them again`() async throws {
     let map = map()
     for key in 1...4 { _ = try await map.request(key) }
     cacher.fail(.store, with: ["2", "3"])
@@ -80,7 +80,7 @@ import Testing
     #expect(cacher.calls.count == 2)
   }
 
-  @Test func `takes an error that names no key for one of all keys`() async throws {
+  @Test func `an error of a flush that names no key counts as one of all keys`() async throws {
     let map = map()
     for key in 1...3 { _ = try await map.request(key) }
     cacher.onCall { _ in throw Offline() }
@@ -92,7 +92,7 @@ import Testing
   }
 
   @Test(.guarantee(.failingCachersFailNoRequest), arguments: CacheKind.allCases)
-  func `R15: a cacher whose calls all fail fails no request, and every error is reported`(
+  func `a cacher whose calls all fail fails no request, and every error is reported`(
     kind: CacheKind
   ) async throws {
     let policy = CachePolicy.readingFirst()
@@ -116,7 +116,7 @@ import Testing
   }
 
   @Test(arguments: CacheKind.allCases)
-  func `runs to its end when its caller is cancelled`(kind: CacheKind) async throws {
+  func `flushing runs to its end when its caller is cancelled`(kind: CacheKind) async throws {
     let cache = counting(kind)
     _ = try await cache.request()
     let gate = cacher.hold(.store)
@@ -136,7 +136,7 @@ import Testing
   }
 
   @Test(arguments: CacheKind.allCases)
-  func `does not take a value for written that came while it was writing another one`(
+  func `flushing does not mark a value as written that came while another one was being written`(
     kind: CacheKind
   ) async throws {
     let cache = counting(kind)
@@ -153,7 +153,9 @@ import Testing
   }
 
   @Test(arguments: CacheKind.allCases)
-  func `one after the other, in the order in which they are called`(kind: CacheKind) async throws {
+  func `flushes run one after the other, in the order in which they are called`(
+    kind: CacheKind
+  ) async throws {
     let cache = counting(kind)
     cache.store(1)
     let gate = cacher.hold(.store)
@@ -194,7 +196,7 @@ import Testing
   }
 
   @Test(arguments: CacheKind.allCases)
-  func `clearing memory writes nothing that was written`(kind: CacheKind) async throws {
+  func `clearing memory does not write again what was written`(kind: CacheKind) async throws {
     let cache = counting(kind)
     cache.store(7)
     try await cache.flush()
@@ -219,7 +221,8 @@ import Testing
     #expect(map.statistics.fetches == 3)
   }
 
-  @Test func `a value dearer than the whole limit goes to the cacher`() async throws {
+  @Test func `a value that costs more than the whole limit is written to the cacher`() async throws
+  {
     let map = map(capacity: .cost(5, of: { $0 }))
     #expect(try await map.request(7) == 70)
     #expect(map.cachedValue(7) == nil)
@@ -241,7 +244,9 @@ import Testing
     try await map.flush()
   }
 
-  @Test func `a lost value that was written since is none`() async throws {
+  @Test func `an evicted value that was lost and written since is not reported as lost`()
+    async throws
+  {
     let map = map(capacity: .count(1))
     cacher.fail(.store, with: ["1"])
     let events = Recorder(map.events())
@@ -254,7 +259,7 @@ import Testing
     #expect(cacher.value("1") == 11)
   }
 
-  @Test func `R9: an older copy does not take the place of a lost value`() async throws {
+  @Test func `an older copy does not replace a lost value`() async throws {
     cacher.entries["1"] = CacheEntry(5, age: .seconds(50))
     let map = map(policy: .readingFirst())
     map.store(6, for: 1)
@@ -289,7 +294,9 @@ import Testing
   // MARK: - Cachers that use their own multiplexer
 
   @Test(arguments: CacheKind.allCases)
-  func `a cacher that uses its own multiplexer does not hold it up`(kind: CacheKind) async throws {
+  func `a cacher that uses its own multiplexer does not delay its flush`(
+    kind: CacheKind
+  ) async throws {
     let cache = counting(kind, policy: .readingFirst())
     let depth = Tally()
     cacher.onCall { call in
@@ -347,7 +354,7 @@ import Testing
 
   // MARK: - Memory
 
-  @Test func `0.9: nothing that a cacher is given is released under a lock`() async throws {
+  @Test func `nothing that a cacher is given is released under a lock`() async throws {
     let cacher = ControlledCacher<Token>()
     let owner = Guarded<MultiplexerMap<Int, Token>?>(nil)
     let tally = Tally()
@@ -397,7 +404,7 @@ import Testing
   }
 
   @Test(arguments: CacheKind.allCases)
-  func `R15: tries a value again that came back into memory before it could be written`(
+  func `flushing tries a value again that came back into memory before it could be written`(
     kind: CacheKind
   ) async throws {
     let cache = kind.make(storedIn: cacher, policy: .readingFirst()) { throw Broken() }

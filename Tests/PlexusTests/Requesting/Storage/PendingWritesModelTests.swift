@@ -5,7 +5,7 @@ import Testing
 
 @Suite(.fewAtOnce) struct `Every sequence of events of a pendingWrites` {
   @Test(arguments: [false, true])
-  func `keeps every promise`(hasOnlyName: Bool) throws {
+  func `pending writes keep every promise in every sequence of events`(hasOnlyName: Bool) throws {
     try walk(
       World(onlyName: hasOnlyName ? "name" : nil),
       events: World.Event.allCases,
@@ -13,7 +13,7 @@ import Testing
     )
   }
 
-  @Test func `R14: a refresh after the clock was set back outdates what was written before`() {
+  @Test func `a refresh after the clock was set back outdates what was written before`() {
     var pendingWrites = PendingWrites<Int, Int>(isReadFirst: true)
     pendingWrites.noteWrite(at: .seconds(100))
     pendingWrites.refresh("1", at: .seconds(50))
@@ -42,7 +42,7 @@ import Testing
   }
 
   @Test(.guarantee(.storedValuesDoNotReplaceLaterChanges), arguments: [false, true])
-  func `notes until a newer value that other processes can have changed a key`(ofAll: Bool) {
+  func `pending writes note that others can have changed a key, until a newer value`(ofAll: Bool) {
     var writes = PendingWrites<Int, Int>(isReadFirst: true, isShared: true)
     var effects = CacheEffects(tellsEvents: false)
     writes.noteValue(1, hash: 1, name: "1", isNewest: true, &effects)
@@ -60,7 +60,7 @@ import Testing
   }
 
   @Test(.guarantee(.storedValuesDoNotReplaceLaterChanges))
-  func `keeps nothing of a note that is replaced`() {
+  func `pending writes keep nothing of a note that is replaced`() {
     var writes = PendingWrites<Int, Int>(isReadFirst: true, isShared: true)
     var effects = CacheEffects(tellsEvents: false)
     writes.noteValue(1, hash: 1, name: "1", isNewest: true, &effects)
@@ -72,7 +72,7 @@ import Testing
 
 @Suite(.fewAtOnce) struct `A pendingWrites of a bounded cache` {
   @Test(.guarantee(.slowCachersKeepMemoryBounded))
-  func `records many refreshes as one, which outdates the same copies`() {
+  func `pending writes combine many refreshes into one, which outdates the same copies`() {
     var pendingWrites = PendingWrites<Int, Int>(isReadFirst: true, isBounded: true)
     for key in 0..<100_000 {
       pendingWrites.refresh("\(key)", at: .seconds(key))
@@ -87,7 +87,7 @@ import Testing
     }
   }
 
-  @Test func `lets no older copy take the place of a value that was given up`() {
+  @Test func `pending writes let no older copy replace a value that was given up`() {
     var pendingWrites = PendingWrites<Int, Int>(isReadFirst: true, isBounded: true)
     var effects = CacheEffects(tellsEvents: false)
     for key in 0..<3 {
@@ -101,7 +101,7 @@ import Testing
     }
   }
 
-  @Test func `removes everything if too many removals fail`() {
+  @Test func `pending writes remove everything if too many removals fail`() {
     var pendingWrites = PendingWrites<Int, Int>(isReadFirst: true, isBounded: true)
     var effects = CacheEffects(tellsEvents: false)
     for key in 0..<100_000 {

@@ -28,12 +28,14 @@ import Testing
     return await #expect(throws: (any Error).self) { try await task.value }
   }
 
-  @Test func `has five seconds by default`() {
+  @Test func `a cacher has five seconds to return by default`() {
     #expect(CachePolicy().storageTimeout == .seconds(5))
   }
 
   @Test(.guarantee(.hangingCachersAreMisses), arguments: CacheKind.allCases)
-  func `is a miss after the storage timeout`(kind: CacheKind) async throws {
+  func `a cacher that does not return is a miss after the storage timeout`(
+    kind: CacheKind
+  ) async throws {
     cacher.entries["key"] = CacheEntry(7, age: .seconds(10))
     let gate = cacher.hold(.read)
     let cache = cache(kind)
@@ -49,7 +51,7 @@ import Testing
   }
 
   @Test(arguments: CacheKind.allCases)
-  func `is a miss after the storage timeout also when the fetch has failed`(
+  func `a cacher that does not return is a miss also when the fetch has failed`(
     kind: CacheKind
   ) async throws {
     cacher.entries["key"] = CacheEntry(7, age: .seconds(10))
@@ -64,7 +66,9 @@ import Testing
   }
 
   @Test(.guarantee(.hangingCachersAreMisses))
-  func `is not read for thirty seconds, and then by one call until it returns`() async throws {
+  func `a hanging cacher is not read for thirty seconds, and then by one call until it returns`()
+    async throws
+  {
     for key in 0..<9 { cacher.entries["\(key)"] = CacheEntry(7, age: .seconds(10)) }
     let policy = CachePolicy(cacherRead: .beforeFetch, storageTimeout: .seconds(2))
     let map = MultiplexerMap<Int, Int>(policy: policy, cacher: cacher, clock: clock) { $0 }
@@ -88,7 +92,9 @@ import Testing
   }
 
   @Test(.guarantee(.hangingCachersAreMisses), arguments: CacheKind.allCases)
-  func `has a generation that is not read for thirty seconds`(kind: CacheKind) async throws {
+  func `the generation of a hanging cacher is not read for thirty seconds`(
+    kind: CacheKind
+  ) async throws {
     cacher.setGeneration(5)
     let cache = cache(kind)
     cache.store(7)
@@ -111,7 +117,9 @@ import Testing
   }
 
   @Test(.guarantee(.flushAndClearThrowForHangingCachers), arguments: CacheKind.allCases)
-  func `lets a flush report the keys, which the next flush writes`(kind: CacheKind) async throws {
+  func `a flush into a hanging cacher reports the keys, which the next flush writes`(
+    kind: CacheKind
+  ) async throws {
     let cache = cache(kind)
     cache.store(7)
     let gate = cacher.hold(.store)
@@ -134,7 +142,7 @@ import Testing
     arguments: CacheKind.allCases,
     [false, true]
   )
-  func `R7: lets a clear throw, whose copy is never used and is removed again`(
+  func `a clear of a hanging cacher throws, and its copy is never used and is removed again`(
     kind: CacheKind,
     all: Bool
   ) async throws {
@@ -159,7 +167,7 @@ import Testing
     arguments: CacheKind.allCases,
     [false, true]
   )
-  func `R7: an abandoned write restores nothing that was cleared`(
+  func `an abandoned write restores nothing that was cleared`(
     kind: CacheKind,
     all: Bool
   ) async throws {
@@ -182,7 +190,7 @@ import Testing
     #expect(try await cache.request() != 7)
   }
 
-  @Test func `delays nothing but its own key`() async throws {
+  @Test func `a read that hangs delays no other key`() async throws {
     let policy = CachePolicy(cacherRead: .beforeFetch, storageTimeout: .seconds(2))
     let map = MultiplexerMap<Int, Int>(policy: policy, cacher: cacher, clock: clock) { $0 }
     let gate = Gate()
@@ -194,7 +202,8 @@ import Testing
     #expect(try await slow.value == 1)
   }
 
-  @Test func `that stores by requesting another key whose read flushes does not wait without end`()
+  @Test
+  func `a cacher that stores by requesting a key whose read flushes does not wait without end`()
     async throws
   {
     let policy = CachePolicy(cacherRead: .beforeFetch, storageTimeout: .seconds(2))

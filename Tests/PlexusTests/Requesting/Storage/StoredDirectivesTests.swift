@@ -19,7 +19,7 @@ import Testing
   private func hours(_ count: Int) -> Duration { .seconds(count * 3_600) }
 
   @Test(arguments: CacheKind.allCases)
-  func `is written and read with it`(kind: CacheKind) async throws {
+  func `directives are written and read with a stored copy`(kind: CacheKind) async throws {
     let directives = CacheDirectives(
       timeToLive: .seconds(1),
       staleWhileRevalidate: .seconds(2),
@@ -36,7 +36,9 @@ import Testing
   }
 
   @Test(arguments: CacheKind.allCases)
-  func `R13: is how long it answers at once while it is renewed`(kind: CacheKind) async throws {
+  func `a stored directive says how long a copy answers at once while it is renewed`(
+    kind: CacheKind
+  ) async throws {
     let gate = Gate()
     let directives = CacheDirectives(timeToLive: hours(1), staleWhileRevalidate: hours(10))
     store(hours: 5, directives)
@@ -53,7 +55,9 @@ import Testing
   }
 
   @Test(arguments: CacheKind.allCases)
-  func `is how long it is used after a failure of any kind`(kind: CacheKind) async throws {
+  func `a stored directive says how long a copy is used after a failure of any kind`(
+    kind: CacheKind
+  ) async throws {
     for (old, standsIn) in [(9, true), (12, false)] {
       store(hours: old, CacheDirectives(timeToLive: hours(1), staleIfError: hours(10)))
       let cache = kind.make(storedIn: cacher, policy: .readingFirst(), clock: clock) {
@@ -74,7 +78,8 @@ import Testing
   }
 
   @Test(arguments: CacheKind.allCases)
-  func `can forbid to use it once it is stale`(kind: CacheKind) async throws {
+  func `a stored directive can forbid to use a copy once it is stale`(kind: CacheKind) async throws
+  {
     let policy = CachePolicy.readingFirst(staleFor: hours(100))
     let strict = CacheDirectives(timeToLive: hours(5), requiresRevalidation: true)
     store(hours: 10, strict)
@@ -91,7 +96,7 @@ import Testing
   }
 
   @Test(arguments: CacheKind.allCases)
-  func `uses a fresh one more than once where it is read after an error`(
+  func `a fresh copy is used more than once where it is read after an error`(
     kind: CacheKind
   ) async throws {
     store(hours: 1, CacheDirectives(timeToLive: hours(5), requiresRevalidation: true))
@@ -103,7 +108,7 @@ import Testing
   }
 
   @Test(arguments: CacheKind.allCases)
-  func `is left to the policy where the cacher does not store it`(
+  func `directives are left to the policy where the cacher does not store them`(
     kind: CacheKind
   ) async throws {
     let forgetful = ForgetfulCacher()

@@ -8,7 +8,9 @@ private let historyCount = Effort.count(40_000)
 
 @Suite(.fewAtOnce) struct `Any history of a map behind a cacher` {
   @Test(.guarantee(.callersAgreeWithASequentialModel), arguments: 0..<8)
-  func `is that of a simple sequential model, stress`(part: Int) async throws {
+  func `a map behind a cacher behaves as in a simple sequential model, stress`(
+    part: Int
+  ) async throws {
     for seed in stride(from: part, to: historyCount, by: 8) {
       var random = SeededRandom(seed: UInt64(seed))
       let run = StoredRun()

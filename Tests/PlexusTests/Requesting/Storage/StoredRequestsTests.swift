@@ -7,7 +7,9 @@ import Testing
   let cacher = ControlledCacher<Int>()
 
   @Test(.guarantee(.cachersAreReadAfterFailures), arguments: CacheKind.allCases)
-  func `answers in place of a fetch while it is fresh`(kind: CacheKind) async throws {
+  func `a stored copy that is read first answers instead of a fetch while it is fresh`(
+    kind: CacheKind
+  ) async throws {
     let time = RealTime()
     cacher.entries["key"] = CacheEntry(7, age: .seconds(600))
     let cache = kind.make(storedIn: cacher, policy: .readingFirst()) { 1 }
@@ -30,7 +32,8 @@ import Testing
   }
 
   @Test(arguments: CacheKind.allCases)
-  func `is fresh for the rest of its time to live only`(kind: CacheKind) async throws {
+  func `a stored copy is fresh for the rest of its time to live only`(kind: CacheKind) async throws
+  {
     // In hours, compared with which the real duration of the test is negligible.
     cacher.entries["key"] = CacheEntry(7, age: .seconds(10 * 3_600))
     var policy = CachePolicy.readingFirst()
@@ -45,7 +48,7 @@ import Testing
   }
 
   @Test(arguments: CacheKind.allCases)
-  func `R13: answers at once while it may be revalidated, and one fetch renews it`(
+  func `a stored copy answers at once while it may be revalidated, and one fetch renews it`(
     kind: CacheKind
   ) async throws {
     cacher.entries["key"] = CacheEntry(7, age: .seconds(2_000), validator: "tag")
@@ -74,7 +77,7 @@ import Testing
   }
 
   @Test(.guarantee(.storedEntriesHaveTheTimeOfDay), arguments: CacheKind.allCases)
-  func `R14: that is too old is what the fetch renews`(kind: CacheKind) async throws {
+  func `a stored copy that is too old is what the fetch renews`(kind: CacheKind) async throws {
     let time = RealTime()
     cacher.entries["key"] = CacheEntry(7, age: .seconds(2_000), validator: "tag")
     let cache = kind.makeInformed(storedIn: cacher, policy: .readingFirst()) { context in
@@ -98,7 +101,7 @@ import Testing
   }
 
   @Test(arguments: CacheKind.allCases)
-  func `R4: that is too old is used if it cannot be renewed, else callers get the error`(
+  func `a stored copy that is too old is used if renewal fails, else callers get the error`(
     kind: CacheKind
   ) async throws {
     cacher.entries["key"] = CacheEntry(7, age: .seconds(2_000))
@@ -118,7 +121,7 @@ import Testing
   }
 
   @Test(arguments: CacheKind.allCases)
-  func `that is not there is fetched, and read by one of many callers`(
+  func `a missing copy is fetched, and read by one of many callers`(
     kind: CacheKind
   ) async throws {
     let gate = cacher.hold(.read)
@@ -134,7 +137,9 @@ import Testing
   }
 
   @Test(.guarantee(.storedEntriesHaveTheTimeOfDay), arguments: CacheKind.allCases)
-  func `R14: from the future is stale, neither fresh nor an error`(kind: CacheKind) async throws {
+  func `a stored copy from the future is stale, neither fresh nor an error`(
+    kind: CacheKind
+  ) async throws {
     cacher.entries["key"] = CacheEntry(7, age: .seconds(-3_600))
     let cache = kind.make(storedIn: cacher, policy: .readingFirst()) { 1 }
     #expect(try await cache.request() == 1)
@@ -159,7 +164,7 @@ import Testing
     arguments: CacheKind.allCases,
     [Duration.seconds(Int64.min), .seconds(-20_000_000_000), .zero, .seconds(Int64.max)]
   )
-  func `R14: of no possible time is stale, and has an age`(
+  func `a stored copy of no possible time is stale, and has an age`(
     kind: CacheKind,
     storedAt: Duration
   ) async throws {
@@ -177,7 +182,8 @@ import Testing
   }
 
   @Test(arguments: CacheKind.allCases)
-  func `R14: is fresh for the time to live that came with it`(kind: CacheKind) async throws {
+  func `a stored copy is fresh for the time to live that came with it`(kind: CacheKind) async throws
+  {
     let cache = kind.make(storedIn: cacher, policy: .readingFirst()) { 1 }
     cacher.entries["key"] = CacheEntry(7, age: .seconds(600), timeToLive: .seconds(500))
     #expect(try await cache.request() == 1)
@@ -187,7 +193,9 @@ import Testing
   }
 
   @Test(arguments: CacheKind.allCases)
-  func `keeps the validator and the time to live of its value`(kind: CacheKind) async throws {
+  func `a stored copy keeps the validator and the time to live of its value`(
+    kind: CacheKind
+  ) async throws {
     let time = RealTime()
     let clock = ManualClock()
     let cache = kind.makeInformed(storedIn: cacher, clock: clock) { _ in
@@ -206,7 +214,7 @@ import Testing
   }
 
   @Test(.guarantee(.refreshCausesOneMoreFetch), arguments: CacheKind.allCases)
-  func `R9: from before a refresh is no answer`(kind: CacheKind) async throws {
+  func `a stored copy from before a refresh is no answer`(kind: CacheKind) async throws {
     for refreshes in [{ (cache: CacheUnderTest<Int>) in _ = cache.refresh() }, { $0.refreshAll() }]
     {
       cacher.entries["key"] = CacheEntry(7, age: .seconds(10))
@@ -224,7 +232,7 @@ import Testing
   }
 
   @Test(arguments: CacheKind.allCases, [false, true])
-  func `R9: from before a refresh is no answer while it is being written, nor afterwards`(
+  func `a stored copy from before a refresh is no answer while it is written, nor afterwards`(
     kind: CacheKind,
     isHeld: Bool
   ) async throws {
@@ -246,7 +254,7 @@ import Testing
   }
 
   @Test(arguments: CacheKind.allCases)
-  func `R9: of a fetch in flight at a refresh is no answer for it`(
+  func `a stored copy of a fetch in flight at a refresh is no answer for it`(
     kind: CacheKind
   ) async throws {
     let gate = Gate()
@@ -266,7 +274,7 @@ import Testing
   }
 
   @Test(arguments: CacheKind.allCases)
-  func `R9: from the future is no answer after a refresh`(kind: CacheKind) async throws {
+  func `a stored copy from the future is no answer after a refresh`(kind: CacheKind) async throws {
     cacher.entries["key"] = CacheEntry(7, age: .seconds(-3_600))
     let policy = CachePolicy.readingFirst(staleFor: .seconds(100))
     let cache = kind.make(storedIn: cacher, policy: policy) { 1 }
@@ -275,7 +283,9 @@ import Testing
   }
 
   @Test(arguments: CacheKind.allCases)
-  func `R9: by another one after a refresh is an answer again`(kind: CacheKind) async throws {
+  func `a stored copy by another one after a refresh is an answer again`(
+    kind: CacheKind
+  ) async throws {
     let cache = kind.make(storedIn: cacher, policy: .readingFirst()) { 1 }
     cache.refresh()
     await clockMovesOn()
@@ -284,7 +294,7 @@ import Testing
   }
 
   @Test(arguments: CacheKind.allCases)
-  func `R10: does not replace a value that was stored while it was read`(
+  func `a stored copy does not replace a value that was stored while it was read`(
     kind: CacheKind
   ) async throws {
     cacher.entries["key"] = CacheEntry(7, age: .seconds(10))
@@ -300,7 +310,8 @@ import Testing
     #expect(cacher.value() == 9)
   }
 
-  @Test func `is read for each key of a bulk request, and the rest is fetched at once`()
+  @Test
+  func `a stored copy is read for each key of a bulk request, and the rest is fetched at once`()
     async throws
   {
     for key in 0..<40 { cacher.entries["\(key)"] = CacheEntry(key, age: .seconds(10)) }
@@ -318,7 +329,7 @@ import Testing
   }
 
   @Test(arguments: [true, false])
-  func `is read after a failure for which the policy allows it, which is asked once for each key`(
+  func `stored copies are read after errors that the policy allows, with one question a key`(
     isAllowed: Bool
   ) async throws {
     for key in 0..<3 { cacher.entries["\(key)"] = CacheEntry(key, age: .seconds(10)) }
@@ -342,7 +353,7 @@ import Testing
   }
 
   @Test(arguments: CacheKind.allCases)
-  func `R11: by a cacher that requests its own value is not waited for`(
+  func `a stored copy by a cacher that requests its own value is not waited for`(
     kind: CacheKind
   ) async throws {
     for policy in [CachePolicy.readingFirst(), CachePolicy()] {
@@ -358,7 +369,8 @@ import Testing
     }
   }
 
-  @Test func `R11: by a cacher that requests another key of the same bulk is not waited for`()
+  @Test
+  func `a stored copy by a cacher that requests another key of the same bulk is not waited for`()
     async throws
   {
     let map = MultiplexerMap<Int, Int>.bulk(policy: .readingFirst(), cacher: cacher) { keys in

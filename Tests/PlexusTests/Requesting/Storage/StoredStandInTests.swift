@@ -7,7 +7,9 @@ import Testing
   let cacher = ControlledCacher<Int>()
 
   @Test(arguments: CacheKind.allCases)
-  func `is not read before a fetch, nor after one that succeeds`(kind: CacheKind) async throws {
+  func `a copy for errors is not read before a fetch, nor after one that succeeds`(
+    kind: CacheKind
+  ) async throws {
     cacher.entries["key"] = CacheEntry(7, age: .seconds(10))
     let cache = kind.make(storedIn: cacher) { 1 }
     #expect(try await cache.response().source == .fetch)
@@ -16,7 +18,9 @@ import Testing
   }
 
   @Test(.guarantee(.cachersAreReadAfterFailures), arguments: CacheKind.allCases)
-  func `is not read after an error for which it must not be used`(kind: CacheKind) async throws {
+  func `a copy is not read after an error for which it must not be used`(
+    kind: CacheKind
+  ) async throws {
     cacher.entries["key"] = CacheEntry(7, age: .seconds(10))
     let cache = kind.make(storedIn: cacher) { throw Broken() }
     await #expect(throws: Broken.self) { try await cache.request() }
@@ -25,12 +29,10 @@ import Testing
   }
 
   @Test(arguments: CacheKind.allCases, [Duration.seconds(10), .seconds(100_000)])
-  func
-    `R4: replaces a value that cannot be fetched, however old, and the next request fetches`(
-      kind: CacheKind,
-      age: Duration
-    ) async throws
-  {
+  func `a stored copy replaces a value that cannot be fetched, however old`(
+    kind: CacheKind,
+    age: Duration
+  ) async throws {
     let time = RealTime()
     cacher.entries["key"] = CacheEntry(7, age: age)
     let origin = ScriptedFetcher<Int>([.failure(Offline()), .success(2)])
@@ -48,7 +50,7 @@ import Testing
   }
 
   @Test(.guarantee(.failuresKeepTheValue), arguments: CacheKind.allCases)
-  func `R4: is used from memory after the next error, without being read again`(
+  func `a copy read after an error is used from memory after the next one, and not read again`(
     kind: CacheKind
   ) async throws {
     cacher.entries["key"] = CacheEntry(7, age: .seconds(10))
@@ -63,7 +65,9 @@ import Testing
   }
 
   @Test(arguments: CacheKind.allCases)
-  func `R4: is used for as long as the failure is remembered`(kind: CacheKind) async throws {
+  func `a copy read after an error is used for as long as the failure is remembered`(
+    kind: CacheKind
+  ) async throws {
     cacher.entries["key"] = CacheEntry(7, age: .seconds(10))
     var policy = CachePolicy()
     policy.failureTimeToLive = .seconds(60)
@@ -73,14 +77,17 @@ import Testing
   }
 
   @Test(arguments: CacheKind.allCases)
-  func `that is not there leaves callers the error of the fetch`(kind: CacheKind) async throws {
+  func `without a stored copy the callers get the error of the fetch`(kind: CacheKind) async throws
+  {
     let cache = kind.make(storedIn: cacher) { throw Offline() }
     await #expect(throws: Offline.self) { try await cache.request() }
     #expect(cache.statistics.restorations == 0)
   }
 
   @Test(.guarantee(.cachersAreReadAfterFailures), arguments: CacheKind.allCases)
-  func `is returned to all callers, and renewed by the next fetch`(kind: CacheKind) async throws {
+  func `a copy read after an error is returned to all callers, and renewed by the next fetch`(
+    kind: CacheKind
+  ) async throws {
     cacher.entries["key"] = CacheEntry(7, age: .seconds(10), validator: "tag")
     let gate = cacher.hold(.read)
     let contexts = RecordedChannel<FetchContext<Int>>()
@@ -103,11 +110,9 @@ import Testing
   }
 
   @Test(arguments: CacheKind.allCases)
-  func
-    `R14: from the future is used for its stale-if-error time, and not for its time to live, too`(
-      kind: CacheKind
-    ) async throws
-  {
+  func `a copy from the future is used for its stale-if-error time only`(
+    kind: CacheKind
+  ) async throws {
     let clock = ManualClock()
     var entry = CacheEntry(7, age: .seconds(-3_600), timeToLive: .seconds(1_000))
     entry.directives.staleIfError = .seconds(100)
@@ -123,7 +128,7 @@ import Testing
   }
 
   @Test(arguments: CacheKind.allCases)
-  func `R4: is used again before the end of its time to live, though it requires revalidation`(
+  func `a copy is used after errors until its time to live ends, also with revalidation`(
     kind: CacheKind
   ) async throws {
     var entry = CacheEntry(7, age: .seconds(10))

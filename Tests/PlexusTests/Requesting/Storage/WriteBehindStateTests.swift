@@ -4,7 +4,7 @@ import Testing
 @testable import Plexus
 
 @Suite(.fewAtOnce) struct `The state of writing behind` {
-  @Test func `has one timer, which ends when nothing is left`() {
+  @Test func `writing behind has one timer, which ends when nothing is left`() {
     var state = WriteBehindTimer.State(delay: 3)
     let step1 = state.noteChange(at: 0)
     #expect(step1)
@@ -21,7 +21,7 @@ import Testing
     #expect(step6)
   }
 
-  @Test func `counts from the first change since the last flush`() {
+  @Test func `writing behind counts from the first change since the last flush`() {
     var state = WriteBehindTimer.State(delay: 3)
     let step7 = state.noteChange(at: 0)
     #expect(step7)
@@ -32,7 +32,7 @@ import Testing
     #expect(step9 == .sleeps(until: 5))
   }
 
-  @Test func `counts from a failure, unless there is an older change`() {
+  @Test func `writing behind counts its time from a failure, unless there is an older change`() {
     var state = WriteBehindTimer.State(delay: 300_000_000)
     let step10 = state.noteChange(at: 0)
     #expect(step10)
@@ -46,7 +46,7 @@ import Testing
     #expect(step14 == .sleeps(until: 300_000_004))
   }
 
-  @Test func `lets some time pass between attempts, however short the delay`() {
+  @Test func `writing behind lets some time pass between attempts, however short the delay`() {
     var state = WriteBehindTimer.State(delay: 0)
     _ = state.noteChange(at: 5)
     let step20 = state.wake(at: 5)
@@ -62,7 +62,7 @@ import Testing
     #expect(step23 == .flushes)
   }
 
-  @Test func `bears every delay`() {
+  @Test func `writing behind bears every delay`() {
     var state = WriteBehindTimer.State(delay: .max)
     let step15 = state.noteChange(at: 5)
     #expect(step15)

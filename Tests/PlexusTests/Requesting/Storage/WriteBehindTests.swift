@@ -22,7 +22,7 @@ import Testing
   }
 
   @Test(.guarantee(.writeBehindWritesAndRetries))
-  func `writes what was stored, fetched and updated so long after the first change`()
+  func `writing behind writes what was stored, fetched and updated after the given time`()
     async throws
   {
     let cacher = SimpleCacher()
@@ -40,7 +40,7 @@ import Testing
   }
 
   @Test(.guarantee(.writeBehindWritesAndRetries))
-  func `counts the time from the first change that is not written`() async throws {
+  func `writing behind counts the time from the first change that is not written`() async throws {
     let cacher = SimpleCacher()
     let map = map(cacher)
     let events = Recorder(map.events())
@@ -59,7 +59,9 @@ import Testing
   }
 
   @Test(.guarantee(.writesContinueDuringRemovals))
-  func `writes what is stored while copies are removed for an earlier write`() async throws {
+  func `writing behind writes what is stored while copies are removed for an earlier write`()
+    async throws
+  {
     let cacher = ControlledCacher<Int>()
     let map = map(cacher)
     let rounds = Tally()
@@ -84,7 +86,8 @@ import Testing
     #expect(cacher.value("7") == 18)
   }
 
-  @Test(.guarantee(.writeBehindWritesAndRetries)) func `tries again after the same time`()
+  @Test(.guarantee(.writeBehindWritesAndRetries))
+  func `writing behind tries again after the same time`()
     async throws
   {
     let cacher = FailingCacher(failures: 2)
@@ -104,7 +107,8 @@ import Testing
     #expect(cacher.stored == ["1": 1])
   }
 
-  @Test(.guarantee(.writeBehindWritesAndRetries)) func `loses nothing of a map that is released`()
+  @Test(.guarantee(.writeBehindWritesAndRetries))
+  func `writing behind loses nothing of a map that is released`()
     async throws
   {
     let cacher = SimpleCacher()
@@ -120,7 +124,7 @@ import Testing
   }
 
   @Test(.guarantee(.releasedMapsWriteTheirChanges))
-  func `loses nothing that changes while a map that is released is written`() async throws {
+  func `writing behind loses nothing that changes while a released map is written`() async throws {
     let cacher = SlowCacher()
     let policy = CachePolicy(storageTimeout: .seconds(10_000_000_000), writeBehind: .seconds(3))
     var map: MultiplexerMap<Int, Int>? = MultiplexerMap(
@@ -144,7 +148,7 @@ import Testing
   }
 
   @Test(.guarantee(.releasedMapsWriteTheirChanges), arguments: [1, 5], [false, true])
-  func `loses nothing of a map that is released after failed writes`(
+  func `writing behind loses nothing of a map that is released after failed writes`(
     failures: Int,
     isFlushed: Bool
   ) async throws {
@@ -170,7 +174,8 @@ import Testing
     #expect(cacher.stored == ["1": 1])
   }
 
-  @Test func `ends with the map that is released once sixteen writes in succession have failed`()
+  @Test
+  func `writing behind ends with a released map once sixteen writes in succession have failed`()
     async throws
   {
     let cacher = FailingCacher(failures: .max)
@@ -202,7 +207,7 @@ import Testing
   }
 
   @Test(.guarantee(.writeBehindWritesAndRetries))
-  func `without a delay does not try again at once`() async {
+  func `writing behind without a delay does not try again at once`() async {
     let cacher = FailingCacher(failures: 1)
     let map = MultiplexerMap<Int, Int>(
       // Without a time limit of the cacher nothing else sleeps.
@@ -220,7 +225,7 @@ import Testing
     await cacher.attempts(3)
   }
 
-  @Test func `is off by default`() async {
+  @Test func `writing behind is off by default`() async {
     let cacher = SimpleCacher()
     let map = MultiplexerMap<Int, Int>(cacher: cacher, clock: clock) { $0 }
     map.store(1, for: 1)
