@@ -81,6 +81,31 @@ struct `Caches over a cluster` {
     for node in nodes { try await node.engine.close() }
   }
 
+  /// Starts two processes with the same options.
+  private func makeNodes(
+    _ cluster: RedisCluster,
+    _ origin: Guarded<String>,
+    _ change: (inout RedisOptions) -> Void
+  ) async throws -> [Node] {
+    [
+      try await Node(cluster.address, origin, change),
+      try await Node(cluster.address, origin, change),
+    ]
+  }
+
+  /// Expects that processes serve a value for each key.
+  private func expect(
+    _ value: String,
+    from nodes: [Node],
+    sourceLocation: SourceLocation = #_sourceLocation
+  ) async throws {
+    for node in nodes {
+      for key in Self.keys {
+        #expect(try await node.request(key) == value, sourceLocation: sourceLocation)
+      }
+    }
+  }
+
   /// Expects that a process serves what others have stored since the last clear, and fetches nothing.
   private func expectSharing(
     _ value: String,
@@ -88,9 +113,7 @@ struct `Caches over a cluster` {
     at cluster: RedisCluster,
     _ change: (inout RedisOptions) -> Void
   ) async throws {
-    for node in nodes {
-      for key in Self.keys { #expect(try await node.request(key) == value) }
-    }
+    try await expect(value, from: nodes)
     while true {
       let other = try await Node(cluster.address, Guarded("of the other process"), change)
       var values: Set<String> = []
@@ -101,7 +124,7 @@ struct `Caches over a cluster` {
       guard !isShared else { return }
       // A process that was cut off can have fetched for its own callers only.
       await nodes[0].clear()
-      for key in Self.keys { #expect(try await nodes[0].request(key) == value) }
+      try await expect(value, from: [nodes[0]])
     }
   }
 
@@ -177,10 +200,7 @@ struct `Caches over a cluster` {
   {
     let cluster = try await RedisCluster()
     let origin = Guarded("1")
-    let nodes = [
-      try await Node(cluster.address, origin, Self.soon),
-      try await Node(cluster.address, origin, Self.soon),
-    ]
+    let nodes = try await makeNodes(cluster, origin, Self.soon)
     for node in nodes { #expect(try await node.request("k") == "1") }
     let target = (try cluster.owner(of: "values") + 1) % 3
     try await cluster.moveSlot(of: "values", to: target)
@@ -210,11 +230,11 @@ struct `Caches over a cluster` {
     }
     let idle = try await Node(cluster.address, origin, slowly)
     let other = try await Node(cluster.address, origin, slowly)
-    for key in Self.keys { #expect(try await idle.request(key) == "1") }
+    try await expect("1", from: [idle])
     try await cluster.moveSlot(of: "values", to: (try cluster.owner(of: "values") + 1) % 3)
     origin.withLock { $0 = "2" }
     await other.clear()
-    for key in Self.keys { #expect(try await idle.request(key) == "2") }
+    try await expect("2", from: [idle])
     try await close([idle, other])
   }
 
@@ -224,20 +244,13 @@ struct `Caches over a cluster` {
   ) async throws {
     let cluster = try await RedisCluster()
     let origin = Guarded("1")
-    let nodes = [
-      try await Node(cluster.address, origin, Self.soon),
-      try await Node(cluster.address, origin, Self.soon),
-    ]
-    for node in nodes {
-      for key in Self.keys { #expect(try await node.request(key) == "1") }
-    }
+    let nodes = try await makeNodes(cluster, origin, Self.soon)
+    try await expect("1", from: nodes)
     let target = (try cluster.owner(of: "values") + 1) % 3
     let move = try cluster.beginMove(of: "values", to: target)
     try cluster.migrateKeys(move, limit: cluster.keyCounts(move)[0] / 2)
     #expect(cluster.keyCounts(move).allSatisfy { $0 > 0 })
-    for node in nodes {
-      for key in Self.keys { #expect(try await node.request(key) == "1") }
-    }
+    try await expect("1", from: nodes)
     origin.withLock { $0 = "2" }
     let isCleared = (try? await nodes[0].repository.clearAll(.everywhere)) != nil
     for node in nodes {
@@ -249,9 +262,7 @@ struct `Caches over a cluster` {
     }
     if isCanceled { try cluster.cancelMove(move) } else { try await cluster.finishMove(move) }
     await nodes[0].clear()
-    for node in nodes {
-      for key in Self.keys { #expect(try await node.request(key) == "2") }
-    }
+    try await expect("2", from: nodes)
     origin.withLock { $0 = "3" }
     await nodes[1].clear()
     try await expectSharing("3", of: nodes, at: cluster, Self.soon)
@@ -265,10 +276,7 @@ struct `Caches over a cluster` {
   {
     let cluster = try await RedisCluster()
     let origin = Guarded("0")
-    let nodes = [
-      try await Node(cluster.address, origin, Self.soon),
-      try await Node(cluster.address, origin, Self.soon),
-    ]
+    let nodes = try await makeNodes(cluster, origin, Self.soon)
     // The version that each request has to return at least.
     let floor = Guarded(0)
     let isDone = Guarded(false)
@@ -328,10 +336,7 @@ struct `Caches over a cluster` {
   func `a master that is added serves the slots that it gets`() async throws {
     let cluster = try await RedisCluster()
     let origin = Guarded("1")
-    let nodes = [
-      try await Node(cluster.address, origin, Self.soon),
-      try await Node(cluster.address, origin, Self.soon),
-    ]
+    let nodes = try await makeNodes(cluster, origin, Self.soon)
     for node in nodes { #expect(try await node.request("k") == "1") }
     let master = try await cluster.addMaster()
     #expect(cluster.connectionCounts(named: "plexus")[master] == 0)
@@ -355,13 +360,8 @@ struct `Caches over a cluster` {
   ) async throws {
     let cluster = try await RedisCluster(replicas: 1)
     let origin = Guarded("1")
-    let nodes = [
-      try await Node(cluster.address, origin, Self.replicated),
-      try await Node(cluster.address, origin, Self.replicated),
-    ]
-    for node in nodes {
-      for key in Self.keys { #expect(try await node.request(key) == "1") }
-    }
+    let nodes = try await makeNodes(cluster, origin, Self.replicated)
+    try await expect("1", from: nodes)
     let owner = try cluster.owner(of: "values")
     try await cluster.replicate("values")
     origin.withLock { $0 = "2" }
@@ -371,16 +371,12 @@ struct `Caches over a cluster` {
     case .crash: await cluster.crash(owner)
     }
     let begin = ContinuousClock.now
-    for node in nodes {
-      for key in Self.keys { #expect(try await node.request(key) == "2") }
-    }
+    try await expect("2", from: nodes)
     // A clear needs a replica again.
     if change == .crash { try await cluster.restart(owner) }
     origin.withLock { $0 = "3" }
     await nodes[0].clear()
-    for node in nodes {
-      for key in Self.keys { #expect(try await node.request(key) == "3") }
-    }
+    try await expect("3", from: nodes)
     let duration = begin.duration(to: .now)
     print("after a \(change) in a cluster: \(duration)")
     #expect(duration < .seconds(60))
@@ -417,13 +413,8 @@ struct `Caches over a cluster` {
   {
     let cluster = try await RedisCluster(replicas: 1)
     let origin = Guarded("1")
-    let nodes = [
-      try await Node(cluster.address, origin, Self.soon),
-      try await Node(cluster.address, origin, Self.soon),
-    ]
-    for node in nodes {
-      for key in Self.keys { #expect(try await node.request(key) == "1") }
-    }
+    let nodes = try await makeNodes(cluster, origin, Self.soon)
+    try await expect("1", from: nodes)
     let map = try #require(nodes[1].maps["values"])
     let shown = Log<String>()
     let showing = Task {
@@ -449,10 +440,7 @@ struct `Caches over a cluster` {
   func `a promotion under load serves nothing older than a clear`() async throws {
     let cluster = try await RedisCluster(replicas: 1)
     let origin = Guarded("0")
-    let nodes = [
-      try await Node(cluster.address, origin, Self.replicated),
-      try await Node(cluster.address, origin, Self.replicated),
-    ]
+    let nodes = try await makeNodes(cluster, origin, Self.replicated)
     let isDone = Guarded(false)
     let (clears, broken) = (Log<Int>(), Log<String>())
     try await withThrowingTaskGroup { group in
@@ -527,7 +515,7 @@ struct `Caches over a cluster` {
     let cluster = try await RedisCluster()
     let origin = Guarded("1")
     let node = try await Node(cluster.address, origin, Self.soon)
-    for key in Self.keys { #expect(try await node.request(key) == "1") }
+    try await expect("1", from: [node])
     let target = (try cluster.owner(of: "values") + 1) % 3
     let move = try cluster.beginMove(of: "values", to: target)
     try cluster.migrateKeys(move, limit: cluster.keyCounts(move)[0] / 2)
