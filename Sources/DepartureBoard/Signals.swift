@@ -7,6 +7,8 @@ import Darwin
 import Glibc
 #elseif canImport(Musl)
 import Musl
+#elseif canImport(Android)
+import Android
 #endif
 
 /// A sequence of received signals.
@@ -56,6 +58,8 @@ final class Signals {
     let handler = action.__sigaction_handler.sa_handler
     #elseif canImport(Musl)
     let handler = action.__sa_handler.sa_handler
+    #elseif canImport(Android)
+    let handler = action.sa_handler
     #endif
     return unsafeBitCast(handler, to: Int.self) == unsafeBitCast(SIG_IGN, to: Int.self)
   }

@@ -11,6 +11,8 @@ package import Glibc
 package import Musl
 #elseif canImport(Android)
 package import Android
+#elseif canImport(WASILibc)
+package import Synchronization
 #endif
 
 /// A value protected by a mutex.
@@ -18,6 +20,32 @@ package import Android
 /// No user code is called or released inside ``withLock(_:)``, and no task is resumed there.
 @safe
 package final class Locked<Value: Sendable>: @unchecked Sendable {
+  #if canImport(WASILibc)
+  @usableFromInline let mutex: Mutex<Value>
+
+  @inlinable
+  package init(_ value: Value) {
+    mutex = Mutex(value)
+  }
+
+  /// A wrapper that carries a result out of the standard library's lock, which would require a proof that the result
+  /// is disconnected from the value.
+  @usableFromInline
+  struct Transfer<Result>: @unchecked Sendable {
+    @usableFromInline let value: Result
+
+    @inlinable
+    init(value: Result) {
+      self.value = value
+    }
+  }
+
+  /// Calls the body with exclusive access to the value.
+  @inlinable
+  package func withLock<Result>(_ body: (inout Value) throws -> Result) rethrows -> Result {
+    try mutex.withLock { value in Transfer(value: try body(&value)) }.value
+  }
+  #else
   // pthread_mutex_t, because the thread sanitizer supports it on every platform.
   @usableFromInline let mutex: UnsafeMutablePointer<pthread_mutex_t>
   @exclusivity(unchecked) @safe
@@ -57,4 +85,5 @@ package final class Locked<Value: Sendable>: @unchecked Sendable {
     defer { unsafe pthread_mutex_unlock(mutex) }
     return try body(&content.value)
   }
+  #endif
 }

@@ -5,12 +5,15 @@
 // @unchecked Sendable because a thread is named by a pointer on some platforms; it is passed to the
 // C library and not followed.
 
+#if !os(WASI)
 #if canImport(Darwin)
 import Darwin
 #elseif canImport(Glibc)
 import Glibc
 #elseif canImport(Musl)
 import Musl
+#elseif canImport(Android)
+import Android
 #endif
 
 /// A thread that runs one function.
@@ -29,18 +32,26 @@ package final class LoopThread: Sendable {
   /// Starts a thread.
   package init(_ run: @escaping @Sendable () -> Void) throws(SystemError) {
     let body = unsafe Unmanaged.passRetained(Body(run))
-    #if canImport(Darwin)
+    #if canImport(Darwin) || canImport(Musl)
     var thread: pthread_t?
-    let status = unsafe pthread_create(&thread, nil, loopThreadMain, body.toOpaque())
     #else
     var thread = pthread_t()
-    let status = unsafe pthread_create(&thread, nil, loopThreadMain, body.toOpaque())
     #endif
+    // The argument is the result as well, since systems differ in whether either can be `nil`.
+    let status = unsafe pthread_create(
+      &thread,
+      nil,
+      { pointer in
+        unsafe LoopThread.run(pointer)
+        return unsafe pointer
+      },
+      body.toOpaque()
+    )
     guard status == 0 else {
       unsafe body.release()
       throw SystemError(call: "pthread_create", code: status)
     }
-    #if canImport(Darwin)
+    #if canImport(Darwin) || canImport(Musl)
     handle = unsafe Locked(thread.map(ThreadHandle.init))
     #else
     handle = Locked(ThreadHandle(thread: thread))
@@ -62,12 +73,13 @@ package final class LoopThread: Sendable {
     }
   }
 
-  fileprivate static func run(_ pointer: UnsafeMutableRawPointer) {
+  private static func run(_ pointer: UnsafeMutableRawPointer?) {
+    guard let pointer = unsafe pointer else { return }
     unsafe Unmanaged<Body>.fromOpaque(pointer).takeRetainedValue().run()
   }
 }
 
-#if canImport(Darwin)
+#if canImport(Darwin) || canImport(Musl)
 @safe
 private struct ThreadHandle: @unchecked Sendable {
   let thread: pthread_t
@@ -77,11 +89,6 @@ private struct ThreadHandle: @unchecked Sendable {
   func join() { _ = unsafe pthread_join(thread, nil) }
 
   func detach() { _ = unsafe pthread_detach(thread) }
-}
-
-private func loopThreadMain(_ pointer: UnsafeMutableRawPointer) -> UnsafeMutableRawPointer? {
-  unsafe LoopThread.run(pointer)
-  return nil
 }
 #else
 private struct ThreadHandle: Sendable {
@@ -93,9 +100,5 @@ private struct ThreadHandle: Sendable {
 
   func detach() { _ = pthread_detach(thread) }
 }
-
-private func loopThreadMain(_ pointer: UnsafeMutableRawPointer?) -> UnsafeMutableRawPointer? {
-  if let pointer = unsafe pointer { unsafe LoopThread.run(pointer) }
-  return nil
-}
+#endif
 #endif

@@ -2,12 +2,15 @@
 //
 // The pointer is to the storage of an array, and does not outlive its call.
 
+#if !os(WASI)
 #if canImport(Darwin)
 import Darwin
 #elseif canImport(Glibc)
 import Glibc
 #elseif canImport(Musl)
 import Musl
+#elseif canImport(Android)
+import Android
 #endif
 
 /// File descriptors that a thread waits for until they become readable or writable.
@@ -60,3 +63,4 @@ package struct Readiness {
     return flags
   }
 }
+#endif

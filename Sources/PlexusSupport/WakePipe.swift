@@ -2,12 +2,15 @@
 //
 // The pointers are to the storage of an array and to a local variable, and none outlives its call.
 
+#if !os(WASI)
 #if canImport(Darwin)
 import Darwin
 #elseif canImport(Glibc)
 import Glibc
 #elseif canImport(Musl)
 import Musl
+#elseif canImport(Android)
+import Android
 #endif
 
 /// A pipe by which any thread wakes a thread that polls.
@@ -46,3 +49,4 @@ package final class WakePipe: Sendable {
     while unsafe read(readEnd, &buffer, buffer.count) > 0 {}
   }
 }
+#endif

@@ -6,6 +6,8 @@ import Darwin
 import Glibc
 #elseif canImport(Musl)
 import Musl
+#elseif canImport(Android)
+import Android
 #endif
 
 /// The output of the program.
@@ -84,16 +86,11 @@ enum Output {
     var request = pollfd(fd: file, events: Int16(POLLOUT), revents: 0)
     return poll(&request, 1, 100) > 0
   }
+}
 
-  private static func systemWrite(_ file: Int32, _ bytes: UnsafeRawBufferPointer) -> Int {
-    #if canImport(Darwin)
-    Darwin.write(file, bytes.baseAddress, bytes.count)
-    #elseif canImport(Glibc)
-    Glibc.write(file, bytes.baseAddress, bytes.count)
-    #elseif canImport(Musl)
-    Musl.write(file, bytes.baseAddress, bytes.count)
-    #endif
-  }
+/// The `write` of the C library, which the methods above would shadow.
+private func systemWrite(_ file: Int32, _ bytes: UnsafeRawBufferPointer) -> Int {
+  write(file, bytes.baseAddress, bytes.count)
 }
 
 extension String {

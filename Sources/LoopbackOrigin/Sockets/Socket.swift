@@ -7,6 +7,8 @@ import Darwin
 import Glibc
 #elseif canImport(Musl)
 import Musl
+#elseif canImport(Android)
+import Android
 #endif
 
 /// A nonblocking TCP socket on 127.0.0.1, which is closed when it is released.
@@ -144,7 +146,8 @@ final class Socket: Sendable {
     var count = 0
     repeat {
       count = unsafe bytes.withUnsafeBytes { buffer in
-        unsafe send(descriptor, buffer.baseAddress, buffer.count, flags)
+        guard let start = buffer.baseAddress else { return 0 }
+        return unsafe send(descriptor, start, buffer.count, flags)
       }
     } while count < 0 && errno == EINTR
     if count >= 0 { return .bytes(count) }

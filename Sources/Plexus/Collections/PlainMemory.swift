@@ -1,11 +1,15 @@
 // Unsafe because the caller owns the memory: it initializes it, and deallocates it once, with the same alignment.
 
-#if canImport(Glibc)
+#if canImport(Darwin)
+// The allocator of the standard library is as fast there.
+#elseif canImport(Glibc)
 public import Glibc
 #elseif canImport(Musl)
 public import Musl
 #elseif canImport(Android)
 public import Android
+#elseif canImport(WASILibc)
+public import WASILibc
 #endif
 
 extension UnsafeMutableRawPointer {
@@ -13,7 +17,7 @@ extension UnsafeMutableRawPointer {
   /// Whether `malloc` aligns sufficiently; what `allocate` does in any case costs twice as much.
   @inlinable
   @inline(__always)
-  static func needsPlainMemory(alignment: Int) -> Bool { alignment <= 16 }
+  static func needsPlainMemory(alignment: Int) -> Bool { alignment <= 2 * MemoryLayout<Int>.size }
   #endif
 
   /// Allocates memory that ``deallocatePlain(alignment:)`` releases.

@@ -11,6 +11,8 @@ public import Glibc
 public import Musl
 #elseif canImport(Android)
 public import Android
+#elseif canImport(WASILibc)
+public import Synchronization
 #endif
 
 /// A value protected by a mutex.
@@ -21,7 +23,7 @@ public import Android
 @usableFromInline
 @safe
 struct Locked<Value: Sendable>: ~Copyable, @unchecked Sendable {
-  #if canImport(Darwin)
+  #if canImport(Darwin) || canImport(WASILibc)
   @usableFromInline let mutex: Mutex<Value>
 
   @inlinable
@@ -65,7 +67,13 @@ struct Locked<Value: Sendable>: ~Copyable, @unchecked Sendable {
 
   @inlinable static var valueOffset: Int {
     let mask = MemoryLayout<Value>.alignment &- 1
-    return unsafe (MemoryLayout<pthread_mutex_t>.size &+ mask) & ~mask
+    // Only the mutex of Glibc is a type with pointers.
+    #if canImport(Glibc)
+    let size = unsafe MemoryLayout<pthread_mutex_t>.size
+    #else
+    let size = MemoryLayout<pthread_mutex_t>.size
+    #endif
+    return (size &+ mask) & ~mask
   }
 
   @inlinable var mutex: UnsafeMutablePointer<pthread_mutex_t> {

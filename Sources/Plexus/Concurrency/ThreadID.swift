@@ -8,6 +8,10 @@ public import Glibc
 public import Musl
 #elseif canImport(Android)
 public import Android
+#elseif canImport(WASILibc)
+#if _runtime(_multithreaded)
+#error("Plexus cannot tell the threads of WebAssembly apart: build for a target without threads")
+#endif
 #endif
 
 /// The identity of a running thread.
@@ -29,12 +33,12 @@ struct ThreadID: Hashable, Sendable {
 
   /// The current thread.
   @inlinable static var current: ThreadID {
-    #if canImport(Glibc)
-    ThreadID(rawValue: UInt(pthread_self()))
-    #elseif canImport(Android)
-    ThreadID(rawValue: UInt(bitPattern: Int(pthread_self())))
-    #else
+    #if canImport(Darwin) || canImport(Musl)
     unsafe ThreadID(rawValue: UInt(bitPattern: pthread_self()))
+    #elseif canImport(WASILibc)
+    ThreadID(rawValue: 1)
+    #else
+    ThreadID(rawValue: UInt(truncatingIfNeeded: pthread_self()))
     #endif
   }
 }

@@ -10,6 +10,8 @@ internal import Glibc
 internal import Musl
 #elseif canImport(Android)
 internal import Android
+#elseif canImport(WASILibc)
+internal import WASILibc
 #endif
 
 /// The time of a clock, in nanoseconds since a fixed moment.
@@ -49,6 +51,8 @@ struct TimeSource: Sendable {
 func coarseNanoseconds() -> Nanoseconds {
   #if canImport(Darwin)
   Nanoseconds(truncatingIfNeeded: clock_gettime_nsec_np(CLOCK_MONOTONIC_RAW_APPROX))
+  #elseif canImport(WASILibc)
+  continuousNanoseconds()
   #else
   let coarse = nanoseconds(of: CLOCK_MONOTONIC_COARSE)
   return coarse &+ TimeSource.Asleep.shared.value(at: coarse) { nanoseconds(of: CLOCK_BOOTTIME) }
@@ -60,6 +64,8 @@ func coarseNanoseconds() -> Nanoseconds {
 func monotonicNanoseconds() -> Nanoseconds {
   #if canImport(Darwin)
   Nanoseconds(truncatingIfNeeded: clock_gettime_nsec_np(CLOCK_MONOTONIC_RAW))
+  #elseif canImport(WASILibc)
+  continuousNanoseconds()
   #else
   nanoseconds(of: CLOCK_MONOTONIC)
   #endif
@@ -69,6 +75,8 @@ func monotonicNanoseconds() -> Nanoseconds {
 private func continuousNanoseconds() -> Nanoseconds {
   #if canImport(Darwin)
   monotonicNanoseconds()
+  #elseif canImport(WASILibc)
+  Nanoseconds(saturating: origin.duration(to: .now))
   #else
   nanoseconds(of: CLOCK_BOOTTIME)
   #endif
@@ -79,13 +87,28 @@ private func continuousNanoseconds() -> Nanoseconds {
 /// Used only for times that must remain meaningful after a restart.
 @usableFromInline
 func wallClockTime() -> Duration {
+  #if canImport(WASILibc)
+  var time = timespec()
+  unsafe timespec_get(&time, TIME_UTC)
+  return .nanoseconds(nanoseconds(time))
+  #else
   .nanoseconds(nanoseconds(of: CLOCK_REALTIME))
+  #endif
 }
 
+#if canImport(WASILibc)
+// The clocks of the C library are macros that Swift does not import.
+private let origin = ContinuousClock.now
+#else
 private func nanoseconds(of clock: clockid_t) -> Nanoseconds {
   var time = timespec()
   unsafe clock_gettime(clock, &time)
-  return Nanoseconds(time.tv_sec) &* 1_000_000_000 &+ Nanoseconds(time.tv_nsec)
+  return nanoseconds(time)
+}
+#endif
+
+private func nanoseconds(_ time: timespec) -> Nanoseconds {
+  Nanoseconds(time.tv_sec) &* 1_000_000_000 &+ Nanoseconds(time.tv_nsec)
 }
 
 extension TimeSource {

@@ -7,7 +7,7 @@ extension ObservedValue {
   /// - Parameter send: Called with the values that the view sets.
   /// - Returns: The binding.
   public func binding(send: @escaping @MainActor (Value) -> Void) -> Binding<Value> {
-    Binding(get: { self.value }, set: { send($0) })
+    Binding(get: { @MainActor in self.value }, set: { @MainActor in send($0) })
   }
 }
 #endif

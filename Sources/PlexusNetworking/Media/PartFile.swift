@@ -9,6 +9,8 @@ internal import Darwin
 internal import Glibc
 #elseif canImport(Musl)
 internal import Musl
+#elseif canImport(Android)
+internal import Android
 #endif
 
 /// An open file that one download writes, and no other download of this or another process.
@@ -72,9 +74,10 @@ final class PartFile: Sendable {
         var written = 0
         while written < bytes.count {
           let rest = unsafe UnsafeRawBufferPointer(rebasing: bytes[written...])
+          guard let first = rest.baseAddress else { return }
           let count = unsafe pwrite(
             descriptor,
-            rest.baseAddress,
+            first,
             rest.count,
             off_t(start) + off_t(written)
           )
@@ -125,7 +128,7 @@ final class PartFile: Sendable {
     guard !path.isEmpty, !path.utf8.contains(0) else { return nil }
     var status = stat()
     let result = unsafe followsLinks ? stat(path, &status) : lstat(path, &status)
-    guard result == 0, status.st_mode & S_IFMT == S_IFREG else { return nil }
+    guard result == 0, status.isRegular else { return nil }
     return FileProperties(status)
   }
 
@@ -189,6 +192,14 @@ final class PartFile: Sendable {
 
   private static func failure() -> POSIXError {
     POSIXError(POSIXErrorCode(rawValue: errno) ?? .EIO)
+  }
+}
+
+extension stat {
+  /// Whether the file is a regular one.
+  fileprivate var isRegular: Bool {
+    // On Android, `st_mode` can have another type.
+    mode_t(truncatingIfNeeded: st_mode) & S_IFMT == S_IFREG
   }
 }
 

@@ -9,6 +9,8 @@ import Darwin
 import Glibc
 #elseif canImport(Musl)
 import Musl
+#elseif canImport(Android)
+import Android
 #endif
 
 /// A connected stream socket that never blocks, closed when it is released.
@@ -113,7 +115,8 @@ final class RedisSocket: Sendable {
     let flags = Int32(MSG_NOSIGNAL)
     #endif
     let result = unsafe bytes.withUnsafeBytes { bytes in
-      retrying { unsafe send(descriptor, bytes.baseAddress, bytes.count, flags) }
+      guard let start = bytes.baseAddress else { return 0 }
+      return retrying { unsafe send(descriptor, start, bytes.count, flags) }
     }
     if result >= 0 { return .bytes(result) }
     return errno == EAGAIN || errno == EWOULDBLOCK ? .wouldBlock : .ended(reason: Self.lastError())
@@ -224,12 +227,11 @@ extension RedisSocket {
     guard descriptor >= 0 else { return .failure(ConnectFailure(reason: lastError())) }
     let connected = RedisSocket(owning: descriptor)
     connected.configure(isTCP: target.family != AF_UNIX)
-    let status = unsafe target.address.withUnsafeBytes { bytes in
-      unsafe connectDescriptor(
-        descriptor,
-        bytes.assumingMemoryBound(to: sockaddr.self).baseAddress,
-        socklen_t(bytes.count)
-      )
+    let status: Int32 = unsafe target.address.withUnsafeBytes { bytes in
+      guard let start = unsafe bytes.assumingMemoryBound(to: sockaddr.self).baseAddress else {
+        return -1
+      }
+      return unsafe connectDescriptor(descriptor, start, socklen_t(bytes.count))
     }
     if status == 0 { return .success(connected) }
     guard errno == EINPROGRESS else { return .failure(ConnectFailure(reason: lastError())) }
@@ -312,7 +314,7 @@ private func retrying(_ call: () -> Int) -> Int {
 /// The `connect` of the C library, which a method here would shadow.
 private func connectDescriptor(
   _ descriptor: Int32,
-  _ address: UnsafePointer<sockaddr>?,
+  _ address: UnsafePointer<sockaddr>,
   _ length: socklen_t
 ) -> Int32 {
   unsafe connect(descriptor, address, length)

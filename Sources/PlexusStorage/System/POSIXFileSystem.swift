@@ -68,11 +68,14 @@ struct POSIXFileSystem: FileSystem {
   func read(_ descriptor: Descriptor, at offset: Int, count: Int) throws -> [UInt8] {
     try unsafe [UInt8](unsafeUninitializedCapacity: count) { buffer, filled in
       while filled < count {
+        let rest = unsafe UnsafeMutableRawBufferPointer(
+          rebasing: UnsafeMutableRawBufferPointer(buffer)[filled...]
+        )
+        guard let start = rest.baseAddress else { return }
         let result = unsafe pread(
           descriptor.number,
-          UnsafeMutableRawBufferPointer(rebasing: UnsafeMutableRawBufferPointer(buffer)[filled...])
-            .baseAddress,
-          count - filled,
+          start,
+          rest.count,
           off_t(offset + filled)
         )
         if result < 0 && errno == EINTR { continue }
@@ -88,9 +91,10 @@ struct POSIXFileSystem: FileSystem {
       var written = 0
       while written < buffer.count {
         let rest = unsafe UnsafeRawBufferPointer(rebasing: buffer[written...])
+        guard let start = rest.baseAddress else { return }
         let result = unsafe pwrite(
           descriptor.number,
-          rest.baseAddress,
+          start,
           rest.count,
           off_t(offset + written)
         )
@@ -138,7 +142,7 @@ struct POSIXFileSystem: FileSystem {
     let failure = failure("unlink", path)
     // Systems have different codes for a folder.
     var status = stat()
-    guard unsafe lstat(path, &status) == 0, status.st_mode & S_IFMT == S_IFDIR else {
+    guard unsafe lstat(path, &status) == 0, status.isOfKind(S_IFDIR) else {
       throw failure
     }
     return false
@@ -218,6 +222,14 @@ func systemMessage(for code: Int32) -> String {
   unsafe String(cString: strerror(code))
 }
 
+extension stat {
+  /// Returns whether the file is of a kind.
+  fileprivate func isOfKind(_ kind: mode_t) -> Bool {
+    // On Android, `st_mode` can have another type.
+    mode_t(truncatingIfNeeded: st_mode) & S_IFMT == kind
+  }
+}
+
 extension Duration {
   fileprivate init(_ time: timespec) {
     self = .seconds(time.tv_sec) + .nanoseconds(time.tv_nsec)
@@ -236,7 +248,7 @@ extension FileStatus {
         device: UInt64(truncatingIfNeeded: status.st_dev),
         number: UInt64(truncatingIfNeeded: status.st_ino)
       ),
-      isRegular: status.st_mode & S_IFMT == S_IFREG,
+      isRegular: status.isOfKind(S_IFREG),
       size: Int(clamping: status.st_size),
       modified: Duration(modified),
       changed: Duration(changed)

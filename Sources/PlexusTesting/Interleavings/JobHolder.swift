@@ -13,6 +13,8 @@ import Glibc
 import Musl
 #elseif canImport(Android)
 import Android
+#elseif canImport(WASILibc)
+// Nothing of it is used, since scenarios cannot run on WebAssembly.
 #endif
 
 /// Holds the jobs that one thread enqueues and runs them on that thread one at a time.
@@ -188,6 +190,9 @@ final class JobHolder: TaskExecutor, Sendable {
   /// - Parameter name: The symbol name of the hook.
   /// - Returns: The reason why it cannot be installed, or `nil` on success.
   static func installHook(named name: String) -> String? {
+    #if canImport(WASILibc)
+    return "Scenarios cannot run on WebAssembly: its programs cannot look up \(name)"
+    #else
     typealias Enqueue = @convention(thin) (UnownedJob) -> Void
     typealias Hook = @convention(thin) (UnownedJob, Enqueue) -> Void
     guard let symbol = unsafe dlsym(dlopen(nil, RTLD_LAZY), name) else {
@@ -200,6 +205,7 @@ final class JobHolder: TaskExecutor, Sendable {
       if !JobHolder.shared.takes(job) { original(job) }
     }
     return nil
+    #endif
   }
 }
 
@@ -221,11 +227,11 @@ extension UnownedJob {
 
 /// The identifier of the calling thread, which is never zero.
 private var currentThread: UInt {
-  #if canImport(Glibc)
-  UInt(pthread_self())
-  #elseif canImport(Android)
-  UInt(bitPattern: Int(pthread_self()))
-  #else
+  #if canImport(Darwin) || canImport(Musl)
   unsafe UInt(bitPattern: pthread_self())
+  #elseif canImport(WASILibc)
+  1
+  #else
+  UInt(truncatingIfNeeded: pthread_self())
   #endif
 }
