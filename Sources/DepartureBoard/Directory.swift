@@ -49,7 +49,7 @@ final class Directory: Sendable {
     ) throws -> MultiplexerMap<String, Value?> {
       var cacher: (any Cacher<Value?>)?
       if let redis {
-        cacher = redis.cacher(space: "departures-\(name)", schema: "1")
+        cacher = redis.cacher(space: "departures-\(name)", schema: "2")
       } else if let folder = cache?.appending(path: name) {
         cacher = try JSONLogCacher(directory: folder, byteLimit: 4 << 20, schema: "\(name) 2")
       }

@@ -64,16 +64,6 @@ import Testing
     }
   }
 
-  @Test(arguments: [["--sped", "max"], ["--speed", "fast"], ["--online-at", "09:00"], ["day"]])
-  func `rejects invalid arguments in one line`(arguments: [String]) async throws {
-    let ending = try await Program(arguments).ending()
-    #expect(ending.status == 64)
-    #expect(ending.output == "")
-    #expect(ending.errors.hasPrefix("DepartureBoard: "))
-    #expect(ending.errors.count { $0 == "\n" } == 1)
-    #expect(ending.errors.hasSuffix("\n"))
-  }
-
   @Test func `prints its help`() async throws {
     let ending = try await Program.run("--help")
     #expect(ending.status == 0)
