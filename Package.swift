@@ -70,7 +70,11 @@ let package = Package(
       resources: [.embedInCode("Lua")],
       swiftSettings: librarySettings
     ),
-    .target(name: "LoopbackOrigin", swiftSettings: librarySettings),
+    .target(
+      name: "LoopbackOrigin",
+      dependencies: ["PlexusSupport"],
+      swiftSettings: librarySettings
+    ),
     .executableTarget(
       name: "DepartureBoard",
       dependencies: [

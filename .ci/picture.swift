@@ -1,7 +1,7 @@
 // Draws the departure board as an SVG for the README. Usage: swift .ci/picture.swift FRAMES OUTPUT.svg
 //
 // FRAMES is what the board writes to a terminal, for instance by
-//   script -qfc "stty cols 96 rows 24; COLORTERM=truecolor .build/debug/DepartureBoard --speed 900 --until 11:20" FRAMES
+//   script -qfc "stty cols 102 rows 24; .build/debug/DepartureBoard --speed 900 --until 11:20" FRAMES
 // The last frame but one is drawn, since the last one can be cut off.
 import Foundation
 
@@ -34,9 +34,11 @@ struct Style: Equatable {
       case 1: isBold = true
       case 2: isFaint = true
       case 38, 48:
-        guard rest.popFirst() == 2, rest.count >= 3 else { return }
-        let color = "#" + rest.prefix(3).map { String(format: "%02x", $0) }.joined()
-        rest = rest.dropFirst(3)
+        // A color of the palette, whose numbers from 16 are those of a cube of six by six by six.
+        guard rest.popFirst() == 5, let number = rest.popFirst(), number >= 16 else { return }
+        let levels = [0, 95, 135, 175, 215, 255]
+        let parts = [(number - 16) / 36, (number - 16) / 6 % 6, (number - 16) % 6]
+        let color = "#" + parts.map { String(format: "%02x", levels[$0]) }.joined()
         if code == 38 { foreground = color } else { background = color }
       default: foreground = names[code] ?? foreground
       }

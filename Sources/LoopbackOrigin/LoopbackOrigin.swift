@@ -1,3 +1,5 @@
+internal import PlexusSupport
+
 /// A small HTTP/1.1 server on 127.0.0.1, for tests and demonstrations.
 ///
 /// ```swift

@@ -1,3 +1,5 @@
+internal import PlexusSupport
+
 /// An error of an origin that cannot serve.
 public enum OriginError: Error, Hashable, Sendable {
   /// The port is in use.

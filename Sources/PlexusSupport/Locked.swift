@@ -1,5 +1,3 @@
-// LoopbackOrigin has a link to this file, because the benchmarks compile it into a separate package.
-//
 // @unchecked Sendable and the unsafe pointer are confined to this file: the value is accessible only in `withLock`,
 // while the lock is held, and the pointer never leaves this file.
 

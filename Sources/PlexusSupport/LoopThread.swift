@@ -1,5 +1,3 @@
-// LoopbackOrigin has a link to this file, since the benchmarks compile it into a package of their own.
-//
 // The pointer carries the body of the thread into it: retained here, released there.
 //
 // @unchecked Sendable because a thread is named by a pointer on some platforms; it is passed to the

@@ -1,5 +1,3 @@
-// LoopbackOrigin has a link to this file, since the benchmarks compile it into a package of their own.
-//
 // The pointer is to a local variable, and does not outlive its call.
 
 #if canImport(Darwin)

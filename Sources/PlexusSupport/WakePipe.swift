@@ -1,5 +1,3 @@
-// LoopbackOrigin has a link to this file, since the benchmarks compile it into a package of their own.
-//
 // The pointers are to the storage of an array and to a local variable, and none outlives its call.
 
 #if !os(WASI)

@@ -21,8 +21,6 @@ let package = Package(
     .package(url: "https://github.com/OpenCombine/OpenCombine", from: "0.14.0"),
   ],
   targets: [
-    // A link to LoopbackOrigin under a name of its own: the package has no product for it, and names of
-    // targets must differ across packages.
     .target(
       name: "BenchmarkOrigin",
       swiftSettings: swiftSettings + [.enableUpcomingFeature("InternalImportsByDefault")]

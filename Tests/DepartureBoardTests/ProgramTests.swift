@@ -4,6 +4,9 @@ import TestSupport
 import Testing
 
 @Suite(.fewAtOnce, .serialized) struct `The program` {
+  /// The last line of the summary.
+  private static let end = "counted by the origin"
+
   @Test func `replays the whole day and counts it`() async throws {
     let ending = try await Program.run("--plain", "--speed", "max")
     #expect(ending.status == 0)
@@ -18,11 +21,9 @@ import Testing
     #expect(ending.count("fetches") == 731 + 3 * 8)
     // The rows of an hour request its weather for an hour; every twenty minutes it is revalidated without change.
     #expect(ending.sum("revalidated") > 50)
-    #expect(ending.count("origin 304") == ending.count("revalidated"))
     // The day has flights of fifteen airlines.
     #expect(ending.count("badges") == 15)
     #expect(ending.count("origin requests") == ending.sum("fetches", "revalidated", "badges"))
-    #expect(ending.count("origin 404") == 96)
     #expect(ending.sum("failures", "stale hits", "stale answers", "from disk") == 0)
     #expect(ending.lines.count { $0.contains("cancelled   ") && $0.contains(":") } == 472)
     #expect(ending.lines.count { $0.contains("departed ") && $0.contains(":") } == 458)
@@ -63,22 +64,6 @@ import Testing
     }
   }
 
-  @Test func `stops at the given time`() async throws {
-    let ending = try await Program.run("--plain", "--speed=max", "--until", "07:00", "--latency=0")
-    #expect(ending.status == 0)
-    #expect(ending.sum("flights") > 0 && ending.sum("flights") < 300)
-  }
-
-  @Test(arguments: [["--sped", "max"], ["--speed", "fast"], ["--online-at", "09:00"], ["day"]])
-  func `rejects invalid arguments in one line`(arguments: [String]) async throws {
-    let ending = try await Program(arguments).ending()
-    #expect(ending.status == 64)
-    #expect(ending.output == "")
-    #expect(ending.errors.hasPrefix("DepartureBoard: "))
-    #expect(ending.errors.count { $0 == "\n" } == 1)
-    #expect(ending.errors.hasSuffix("\n"))
-  }
-
   @Test func `prints its help`() async throws {
     let ending = try await Program.run("--help")
     #expect(ending.status == 0)
@@ -86,7 +71,7 @@ import Testing
     #expect(ending.lines.allSatisfy { $0.count <= 100 })
   }
 
-  @Test(arguments: [SIGINT, SIGTERM, SIGHUP])
+  @Test(arguments: [SIGINT, SIGTERM])
   func `prints the summary when a signal ends it`(
     signal: Int32
   ) async throws {
@@ -112,7 +97,7 @@ import Testing
       try await terminal.read(untilFrame: { _ in true })
       let told = ContinuousClock.now
       program.send(SIGINT)
-      _ = await terminal.read(until: "origin 404")
+      _ = await terminal.read(until: Self.end)
       #expect(await program.ending(readsOutput: false).status == 130)
       if ContinuousClock.now - told < .seconds(8) { return }
     }
@@ -145,7 +130,7 @@ import Testing
     })
     #expect(!terminal.echoes)
     program.send(SIGINT)
-    output += await terminal.read(until: "origin 404")
+    output += await terminal.read(until: Self.end)
     #expect(await program.ending(readsOutput: false).status == 130)
     #expect(terminal.echoes)
     let parts = output.components(separatedBy: "\u{1B}[?1049l")
@@ -161,22 +146,6 @@ import Testing
     }
   }
 
-  @Test func `restores the screen at the end of the day`() async throws {
-    let terminal = try PseudoTerminal(columns: 60, rows: 20)
-    let program = try Program(
-      ["--speed", "max", "--until", "05:30", "--latency", "0"],
-      terminal: terminal.device
-    )
-    let output = await terminal.read(until: "origin 404")
-    #expect(await program.ending(readsOutput: false).status == 0)
-    let parts = output.components(separatedBy: "\u{1B}[?1049l")
-    try #require(parts.count == 2)
-    #expect(parts[0].hasPrefix("\u{1B}[?1049h\u{1B}[?25l"))
-    #expect(parts[0].hasSuffix("\u{1B}[?25h"))
-    #expect(parts[1].contains("flights  "))
-    #expect(terminal.echoes)
-  }
-
   @Test func `fits into a window whose size changes`() async throws {
     let terminal = try PseudoTerminal(columns: 120, rows: 30)
     let program = try Program(["--speed", "3000", "--latency", "0"], terminal: terminal.device)
@@ -187,7 +156,7 @@ import Testing
     try await terminal.read(untilFrame: { $0.lines.count <= 9 })
     let output = try await terminal.read(untilFrame: { $0.source.contains("cancelled") })
     program.send(SIGTERM)
-    _ = await terminal.read(until: "origin 404")
+    _ = await terminal.read(until: Self.end)
     #expect(await program.ending(readsOutput: false).status == 143)
     let frames = Frame.all(in: output).map(\.lines)
     #expect(!frames.isEmpty)
@@ -197,13 +166,18 @@ import Testing
     }
   }
 
-  @Test func `prints plain lines to a terminal when asked`() async throws {
+  @Test(arguments: ["xterm", "dumb"])
+  func `prints plain lines to a terminal when asked, or if it cannot draw`(
+    kind: String
+  ) async throws {
     let terminal = try PseudoTerminal(columns: 60, rows: 20)
     let program = try Program(
-      ["--plain", "--speed", "max", "--until", "06:00", "--latency", "0"],
-      terminal: terminal.device
+      ["--speed", "max", "--until", "06:00", "--latency", "0"]
+        + (kind == "dumb" ? [] : ["--plain"]),
+      terminal: terminal.device,
+      environment: ["TERM": kind]
     )
-    let output = await terminal.read(until: "origin 404")
+    let output = await terminal.read(until: Self.end)
     #expect(await program.ending(readsOutput: false).status == 0)
     #expect(!output.contains("\u{1B}"))
     #expect(output.contains("departed 04:58"))

@@ -1,163 +1,209 @@
+import Foundation
+import Plexus
+import PlexusTesting
 import TestSupport
 import Testing
 
 @testable import DepartureBoard
 
-@Suite(.fewAtOnce) struct `The script` {
-  @Test(arguments: ["09:55", "10:00"])
-  func `announces a flight an hour before its scheduled departure, and its departure`(time: String)
-  {
-    let flight = Flight.sample(0, at: "10:00", departed: time)
-    let script = Script(flights: [flight])
+@MainActor
+@Suite(.fewAtOnce) struct `A replay` {
+  private func replay(
+    _ flights: [Flight],
+    outage: Range<ClockTime>? = nil,
+    until: ClockTime? = nil
+  ) -> Replay {
+    var options = Options()
+    options.speed = .infinity
+    options.offline = outage?.lowerBound
+    options.online = outage?.upperBound
+    options.until = until
+    return Replay(flights, options)
+  }
+
+  private func entries(_ flight: Flight) -> [String] {
+    replay([flight]).entries.map { "\($0.time) \($0.change.status.words)" }
+  }
+
+  @Test func `announces a flight, its delay and its departure or cancellation`() {
+    #expect(entries(.sample(0, departed: "09:55")) == ["09:00 on time", "09:55 departed 09:55"])
+    #expect(entries(.sample(0, departed: "10:00")) == ["09:00 on time", "10:00 departed 10:00"])
     #expect(
-      script.entries == [
-        .init(time: .at("09:00"), change: .scheduled(flight)),
-        .init(time: .at(time), change: .departed(0, at: .at(time))),
+      entries(.sample(0, departed: "10:01")) == [
+        "09:00 on time", "10:00 delayed 10:01", "10:01 departed 10:01",
       ]
     )
-    #expect(script.begin == .at("09:00"))
-    #expect(script.end == .at(time))
+    #expect(entries(.sample(0)) == ["09:00 on time", "09:30 cancelled"])
   }
 
-  @Test func `announces a delay at the scheduled departure`() {
-    let script = Script(flights: [.sample(0, at: "10:00", departed: "10:01")])
-    #expect(
-      script.entries.dropFirst() == [
-        .init(time: .at("10:00"), change: .delayed(0, until: .at("10:01"))),
-        .init(time: .at("10:01"), change: .departed(0, at: .at("10:01"))),
-      ]
-    )
-  }
-
-  @Test func `announces a cancellation half an hour before the scheduled departure`() {
-    let script = Script(flights: [.sample(0, at: "10:00", departed: nil)])
-    #expect(
-      script.entries.dropFirst() == [.init(time: .at("09:30"), change: .cancelled(0))]
-    )
-  }
-
-  @Test func `is in order of time, and of the timetable at the same time`() throws {
-    let script = Script(flights: try Day.bundled().flights)
-    for (entry, next) in zip(script.entries, script.entries.dropFirst()) {
-      #expect(entry.time <= next.time)
-    }
-    let first = Script(flights: [.sample(0, at: "10:00"), .sample(1, at: "10:00")])
-    #expect(
-      first.entries.map(\.change).prefix(2) == [
-        .scheduled(.sample(0, at: "10:00")), .scheduled(.sample(1, at: "10:00")),
-      ]
-    )
-  }
-
-  @Test func `announces each flight before its changes`() throws {
+  @Test func `is in order of time, and announces each flight before its changes`() throws {
+    let entries = replay(try Day().flights).entries
+    for (entry, next) in zip(entries, entries.dropFirst()) { #expect(entry.time <= next.time) }
     var announced: Set<Flight.ID> = []
-    for entry in Script(flights: try Day.bundled().flights).entries {
-      switch entry.change {
-      case .scheduled(let flight): #expect(announced.insert(flight.id).inserted)
-      case .delayed(let id, _), .departed(let id, _), .cancelled(let id):
-        #expect(announced.contains(id))
-      }
+    for entry in entries {
+      let isFirst = announced.insert(entry.change.flight).inserted
+      #expect(isFirst == (entry.change.status == .scheduled))
     }
     #expect(announced.count == 930)
   }
 
-  @Test func `of no flights is empty`() {
-    let script = Script(flights: [])
-    #expect(script.entries.isEmpty)
-    #expect(script.begin == script.end)
-  }
-}
-
-@Suite(.fewAtOnce) struct `The timeline` {
-  private func timeline(_ outage: Outage? = nil, until: ClockTime? = nil) -> Timeline {
-    let flight = Flight.sample(0, at: "10:00", departed: "10:30")
-    return Timeline(script: Script(flights: [flight]), outage: outage, until: until)
-  }
-
-  private func moments(_ timeline: Timeline, step: Int) -> [String] {
-    var moments = [timeline.begin]
-    while let last = moments.last,
-      let next = timeline.moment(after: last, step: .seconds(step * 60))
-    {
-      moments.append(next)
+  @Test(arguments: [
+    (60, nil, nil, ["09:00", "10:00", "10:30"]), (1000, nil, nil, ["09:00", "10:30"]),
+    (30, "09:40", nil, ["09:00", "09:30", "09:40"]), (30, "08:00", nil, ["09:00"]),
+    (90, "11:00", nil, ["09:00", "10:30", "11:00"]),
+    (1000, nil, "09:10", ["09:00", "09:10", "09:20", "10:30"]),
+    (1000, nil, "08:00", ["09:00", "09:20", "10:30"]),
+  ])
+  func `skips neither the ends of an outage nor the end of the day`(
+    minutes: Int,
+    until: String?,
+    offline: String?,
+    moments: [String]
+  ) {
+    let outage = offline.map { ClockTime.at($0)..<ClockTime.at("09:20") }
+    let flight = Flight.sample(0, departed: "10:30")
+    let replay = replay([flight], outage: outage, until: until.map(ClockTime.at))
+    var times = [replay.begin]
+    while let last = times.last, let next = replay.moment(after: last, step: .minutes(minutes)) {
+      times.append(next)
     }
-    return moments.map { ClockTime(sinceMidnight: $0).description }
+    #expect(times.map(\.description) == moments)
   }
 
-  @Test func `goes from the first announcement to the last`() {
-    #expect(moments(timeline(), step: 60) == ["09:00", "10:00", "10:30"])
-    #expect(moments(timeline(), step: 1000) == ["09:00", "10:30"])
+  /// Replays a day; returns the bulletins, and the changes of the origin with the number of flights at that time.
+  private func run(
+    outage: Range<ClockTime>? = nil,
+    until: ClockTime? = nil
+  ) async throws -> (bulletins: [String], origin: [String]) {
+    let flights = [Flight.sample(0, departed: "10:05"), .sample(1)]
+    let replay = replay(flights, outage: outage, until: until)
+    let clock = DayClock(at: replay.begin)
+    let bus = EventBus()
+    let origin = Log<String>()
+    let board = Board(flights: flights) { _ in .complete }
+    board.follow(bus, waitsForAnswers: true)
+    let changes = board.store.subscription(toChangesOf: \.bulletin)
+    try await replay.run(clock: clock, bus: bus) { isOnline in
+      // All earlier changes have been processed, so no request is pending.
+      #expect(board.store.state.rows.allSatisfy { $0.details == .complete && !$0.isPending })
+      origin.append("\(clock.now) \(isOnline) \(board.store.state.flightCount)")
+    }
+    await board.finish()
+    var bulletins: [String] = []
+    for await change in changes {
+      let bulletin = change.new
+      bulletins.append("\(bulletin.time) \(bulletin.isOriginOnline) \(bulletin.rows.map(\.id))")
+      if bulletin.isLast { break }
+    }
+    return (Array(bulletins.dropFirst()), origin.entries)
   }
 
-  @Test func `ends at the given time`() {
-    #expect(moments(timeline(until: .at("09:40")), step: 30) == ["09:00", "09:30", "09:40"])
-    #expect(moments(timeline(until: .at("11:00")), step: 90) == ["09:00", "10:30", "11:00"])
-    #expect(moments(timeline(until: .at("08:00")), step: 30) == ["09:00"])
-  }
-
-  @Test func `never skips the ends of an outage`() {
-    let outage = Outage(begin: .at("09:10"), end: .at("09:20"))
-    let timeline = timeline(outage)
-    #expect(moments(timeline, step: 1000) == ["09:00", "09:10", "09:20", "10:30"])
+  @Test func `reports every ten minutes, after all changes and answers`() async throws {
+    let day = try await run()
     #expect(
-      ["09:09", "09:10", "09:19", "09:20"].map { timeline.isOnline(at: .at($0)) }
-        == [true, false, false, true]
+      day.bulletins == [
+        "09:00 true []", "09:10 true []", "09:20 true []", "09:30 true [1]", "09:40 true []",
+        "09:50 true []", "10:00 true []", "10:05 true [0]", "10:05 true []",
+      ]
     )
+    #expect(day.origin.isEmpty)
   }
 
-  @Test func `can begin in an outage`() {
-    let timeline = timeline(Outage(begin: .at("08:00"), end: .at("09:20")))
-    #expect(!timeline.isOnline(at: timeline.begin))
-    #expect(moments(timeline, step: 1000) == ["09:00", "09:20", "10:30"])
+  @Test func `switches the origin off and on to the minute`() async throws {
+    let day = try await run(outage: .at("09:05")..<(.at("09:12")), until: .at("09:20"))
+    #expect(day.origin == ["09:05 false 2", "09:12 true 2"])
+    #expect(
+      day.bulletins == [
+        "09:00 true []", "09:05 false []", "09:12 true []", "09:20 true []", "09:20 true []",
+      ]
+    )
+    let early = try await run(outage: .at("09:00")..<(.at("09:12")), until: .at("09:05"))
+    #expect(early.origin == ["09:00 false 0"])
+  }
+
+  @Test func `posts a moment after all handlers of earlier changes have returned`() async throws {
+    let bus = EventBus()
+    let gate = Gate()
+    let moments = Recorder(bus.subscription(to: MomentReached.self))
+    let reader = bus.observe(FlightChange.self) { _ in try await gate.wait() }
+    let replay = replay([.sample(0)], until: .at("09:00"))
+    let day = Task {
+      try await replay.run(clock: DayClock(at: .at("09:00")), bus: bus) { _ in }
+    }
+    await gate.arrivals(1)
+    for _ in 0..<5 { await Task {}.value }
+    // No subscriber has received the moment, not even one that does not observe flights.
+    let late = MomentReached(moment: .at("23:00"))
+    await bus.postAndWait(late)
+    #expect(await moments.first(1) == [late])
+    gate.open()
+    try await day.value
+    #expect(await moments.first(2) == [late, MomentReached(moment: .at("09:00"))])
+    reader.cancel()
+  }
+
+  @Test func `ends when its task is cancelled`() async {
+    let task = Task { _ = try await run() }
+    task.cancel()
+    await #expect(throws: CancellationError.self) { try await task.value }
   }
 }
 
 @Suite(.fewAtOnce) struct `The clock of the day` {
-  @Test func `stands still until it is advanced, and never goes back`() {
-    let clock = DayClock(at: .seconds(60))
-    #expect(clock.now.sinceMidnight == .seconds(60))
-    clock.advance(to: .milliseconds(90_500))
-    #expect(clock.now.sinceMidnight == .milliseconds(90_500))
-    clock.advance(to: .seconds(30))
-    #expect(clock.now.sinceMidnight == .milliseconds(90_500))
-  }
-
-  @Test func `represents every minute of the day exactly`() {
-    for minute in 0..<1600 {
-      #expect(DayClock(at: .seconds(minute * 60)).now.sinceMidnight == .seconds(minute * 60))
-    }
-  }
-
   @MainActor
   @Test func `wakes sleepers when it is advanced to their deadline`() async throws {
-    let clock = DayClock(at: .zero)
+    let clock = DayClock(at: .at("00:00"))
     var woken = false
     let sleeper = Task {
-      try await clock.sleep(until: .init(sinceMidnight: .seconds(10)), tolerance: nil)
+      try await clock.sleep(until: .at("09:00"), tolerance: nil)
       woken = true
     }
     // The jobs of the main actor run in order, so the sleeper sleeps after this one.
     await Task {}.value
-    clock.advance(to: .milliseconds(9999))
+    clock.advance(to: .at("08:59"))
     await Task {}.value
     await Task {}.value
     #expect(!woken)
-    clock.advance(to: .seconds(10))
+    clock.advance(to: .at("09:00"))
     try await sleeper.value
-    #expect(woken)
-  }
-
-  @Test func `does not suspend a task after its deadline`() async throws {
-    let clock = DayClock(at: .seconds(10))
-    try await clock.sleep(until: .init(sinceMidnight: .seconds(10)), tolerance: nil)
-    try await clock.sleep(until: .init(sinceMidnight: .zero), tolerance: nil)
-    #expect(clock.now.sinceMidnight == .seconds(10))
+    #expect(woken && clock.now == .at("09:00"))
+    try await clock.sleep(until: .at("08:00"), tolerance: nil)
   }
 
   @Test func `resumes a cancelled sleeper`() async {
-    let clock = DayClock(at: .zero)
+    let clock = DayClock(at: .at("00:00"))
     let sleeper = Task { try await clock.sleep(for: .seconds(10)) }
     sleeper.cancel()
     await #expect(throws: CancellationError.self) { try await sleeper.value }
+  }
+}
+
+@Suite(.fewAtOnce) struct `A clock time` {
+  @Test(arguments: [("00:00", 0), ("9:05", 545), ("09:05", 545), ("23:59", 1439), ("24:00", 1440)])
+  func `is parsed from HH:MM`(text: String, minutes: Int) {
+    #expect(ClockTime(text) == ClockTime(minutes: minutes))
+  }
+
+  @Test(arguments: [
+    "", ":", "9", "0905", "9:5", "9:60", "24:01", "-1:00", "+9:00", "9:05:00", "९:00",
+  ])
+  func `is not parsed from another text`(text: String) {
+    #expect(ClockTime(text) == nil)
+  }
+
+  @Test(arguments: [(0, "00:00"), (545, "09:05"), (1440, "00:00"), (1445, "00:05"), (-5, "23:55")])
+  func `is formatted as HH:MM, regardless of the day`(minutes: Int, text: String) {
+    #expect(ClockTime(minutes: minutes).description == text)
+    #expect(ClockTime(minutes: minutes).advanced(by: .seconds(59)).description == text)
+  }
+
+  @Test(arguments: [
+    ("America/New_York", "12:00"), ("America/Chicago", "11:00"), ("America/Phoenix", "10:00"),
+    ("America/Los_Angeles", "09:00"), ("Pacific/Honolulu", "07:00"),
+  ])
+  func `of noon in a New York winter is earlier farther west`(zone: String, local: String) throws {
+    let zone = try #require(TimeZone(identifier: zone))
+    #expect(ClockTime.at("12:00").local(in: zone).description == local)
+    #expect(ClockTime.at("12:00").date.ISO8601Format() == "2013-02-08T17:00:00Z")
   }
 }

@@ -55,25 +55,21 @@ struct `Several boards over one Redis server` {
     let engine = try RedisEngine(.unix(path: server.socket))
     let bus = EventBus()
     let token = bus.connect(
-      FlightNews.self,
-      as: "departures-changes",
+      SharedChange.self,
+      as: "departures",
       over: engine.events,
       .publishOnly
     )
-    let last = try #require(Day.bundled().flights.last)
+    let last = try #require(Day().flights.last)
     let isShown = Guarded(false)
     let showing = Task {
       await output.wait { $0.joined().contains("\(last.designator) ") }
       isShown.withLock { $0 = true }
     }
     while !isShown.withLock(\.self) {
-      try await bus.publish(FlightNews(.cancelled(last.id), by: "test"))
+      try await bus.publish(SharedChange(board: "test", change: FlightChange(last.id, .cancelled)))
     }
     await showing.value
-    // What is no change of this day is not shown.
-    try await bus.publish(FlightNews(board: "test", flight: 1_000_000, status: .cancelled))
-    try await bus.publish(FlightNews(board: "test", flight: 900, status: .departed(at: .max)))
-
     let fast = try await Program.run(
       "--plain",
       "--speed",
@@ -84,7 +80,7 @@ struct `Several boards over one Redis server` {
       server.socket
     )
     #expect(fast.status == 0)
-    #expect(fast.count("changes unsent") == 0)
+    #expect(fast.sum("changes sent") > fast.sum("flights"))
     let decided = fast.sum("departed", "cancelled")
     #expect(decided > 50)
     await output.wait { texts in
@@ -112,7 +108,6 @@ struct `Several boards over one Redis server` {
     let summary = Ending(status: 0, output: all, errors: "")
     #expect(summary.sum("departed", "cancelled") == decided + 1)
     #expect(summary.sum("changes heard") > decided)
-    #expect(summary.count("changes unsent") == 0)
     token.cancel()
     try await engine.close()
   }
@@ -132,35 +127,26 @@ struct `Several boards over one Redis server` {
     #expect(board.sum("flights") > 0)
     #expect(board.sum("from boards") == 0)
     #expect(board.count("changes heard") == 0)
-    #expect(board.sum("changes unsent") > board.sum("flights"))
+    #expect(board.count("changes sent") == 0)
     #expect(!board.output.contains("no answer"))
   }
 
   @Test func `forget together`() async throws {
-    let origin = try DayOrigin(day: try .bundled(), port: 0, latency: .zero)
-    let flight = Flight.sample(0, at: "10:00", tailNumber: "N10575")
-    let clock = DayClock(at: .at("09:00"))
-    let tiers = [
-      try SharedTier(.socket(path: server.socket)), try SharedTier(.socket(path: server.socket)),
-    ]
-    for tier in tiers {
-      for await health in tier.engine.health() where health == .connected { break }
-    }
-    let boards = try tiers.map { tier in
-      try Directory(
-        client: OriginClient(port: origin.port, timeout: 600),
-        clock: clock,
-        tier: tier
-      )
-    }
-    for board in boards { #expect(await board.details(of: flight).isAnswered) }
-    #expect(boards.map(\.tally.fetches) == [5, 0])
+    let origin = try LoopbackOrigin()
+    try origin.serve(try Day())
+    let flight = Flight.sample(0, tailNumber: "N10575")
+    let folder = try TemporaryFolder()
+    let client = OriginClient(origin.address, clock: DayClock(at: .at("09:00")))
+    let badges = Badges(origin: origin.address, folder: folder.url)
+    let engines = try (0..<2).map { _ in try RedisEngine(.unix(path: server.socket)) }
+    for engine in engines { try await engine.connect(within: .seconds(60)) }
+    let boards = try engines.map { try Directory(client: client, badges: badges, redis: $0) }
+    for board in boards { #expect(await !board.details(of: flight).isIncomplete) }
+    #expect(boards.map(\.statistics.newFetches) == [5, 0])
     try await boards[0].forgetEverywhere()
-    #expect(await boards[1].details(of: flight).isAnswered)
-    #expect(boards.map(\.tally.fetches) == [5, 5])
-    #expect(await boards[0].details(of: flight).isAnswered)
-    #expect(boards.map(\.tally.fetches) == [5, 5])
-    for tier in tiers { await tier.close() }
+    for board in boards.reversed() { #expect(await !board.details(of: flight).isIncomplete) }
+    #expect(boards.map(\.statistics.newFetches) == [5, 5])
+    for engine in engines { try await engine.close() }
   }
 
   @Test func `forget when one of them receives a signal`() async throws {

@@ -2,6 +2,7 @@ import Foundation
 import LoopbackOrigin
 import Plexus
 import PlexusNetworking
+import PlexusSupport
 import PlexusTesting
 import TestSupport
 import Testing

@@ -1,3 +1,5 @@
+internal import PlexusSupport
+
 /// The state of a connection with a client.
 ///
 /// It belongs to the thread of the origin. One request is answered at a time; pipelined requests wait in the

@@ -1,3 +1,5 @@
+internal import PlexusSupport
+
 /// The event loop of an origin, which accepts connections, reads requests and sends responses on one thread.
 ///
 /// The loop owns all sockets, so it needs no synchronization. Handlers run elsewhere and post their responses to

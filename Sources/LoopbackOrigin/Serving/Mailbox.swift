@@ -1,3 +1,5 @@
+internal import PlexusSupport
+
 /// A queue of messages for the thread of an origin.
 final class Mailbox: Sendable {
   enum Message: Sendable {

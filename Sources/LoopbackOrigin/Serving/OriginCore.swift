@@ -1,3 +1,5 @@
+internal import PlexusSupport
+
 /// The state that an origin shares with its thread and its handlers.
 final class OriginCore: Sendable {
   private struct State: Sendable {

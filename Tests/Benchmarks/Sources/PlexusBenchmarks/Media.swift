@@ -81,13 +81,9 @@ private let largeCount = 500_000_000
 
 /// A row for the growth of a process's peak memory during a download of 500 MB, in bytes.
 private func peakBytes() -> Comparison {
-  // The server runs in this process, which is not measured; its body is created once, on the first request.
-  var policy = CachePolicy()
-  policy.timeToLive = .seconds(1_000_000)
-  let body = Multiplexer<[UInt8]>(policy: policy) { [UInt8](repeating: 7, count: largeCount) }
+  // The server runs in this process, which is not measured.
   @Sendable func peak(_ way: String) async throws -> Double {
-    let origin = try LoopbackOrigin()
-    origin.route("/large") { _ in OriginResponse(body: (try? await body.request()) ?? []) }
+    let origin = try BenchmarkOrigin(byteCount: largeCount)
     let child = Process()
     child.executableURL = Bundle.main.executableURL
     child.arguments = ["media-peak", way, origin.address + "/large"]
@@ -145,16 +141,10 @@ private func peakBytesInUse() -> Int {
   #endif
 }
 
-extension LoopbackOrigin {
+extension BenchmarkOrigin {
   fileprivate func url(_ number: Int) throws -> URL {
     guard let url = URL(string: "\(address)/files/\(number)") else { throw URLError(.badURL) }
     return url
-  }
-
-  fileprivate static func serving() throws -> LoopbackOrigin {
-    let origin = try LoopbackOrigin()
-    origin.route("/files/*") { _ in OriginResponse(body: Array(repeating: 7, count: 1_000)) }
-    return origin
   }
 }
 
@@ -163,21 +153,21 @@ private func media(
   goal: Double,
   count: Int,
   repeats: Bool = false,
-  _ run: @escaping @Sendable (Int, LoopbackOrigin, MediaLoader) async throws -> Void
+  _ run: @escaping @Sendable (Int, BenchmarkOrigin, MediaLoader) async throws -> Void
 ) -> Comparison {
   Comparison(
     name: name,
     peer: "URLSession.data(from:)",
     goal: goal,
     ours: {
-      let origin = try LoopbackOrigin.serving()
+      let origin = try BenchmarkOrigin(byteCount: 1_000)
       let folder = mediaFolder.appending(path: "\(UInt64.random(in: 0 ... .max))")
       let loader = MediaLoader(directory: folder)
       if repeats { try await run(count, origin, loader) }
       return try await nanoseconds(per: count) { try await run(count, origin, loader) }
     },
     theirs: {
-      let origin = try LoopbackOrigin.serving()
+      let origin = try BenchmarkOrigin(byteCount: 1_000)
       let session = URLSession(configuration: .ephemeral)
       defer { session.invalidateAndCancel() }
       return try await nanoseconds(per: count) {

@@ -1,0 +1,177 @@
+import Foundation
+import LoopbackOrigin
+import Plexus
+import PlexusRedis
+import PlexusStorage
+
+/// One run of the board.
+@MainActor
+final class Run {
+  private let options: Options
+  private let origin: LoopbackOrigin
+  private let clock: DayClock
+  private let bus = EventBus()
+  private let directory: Directory
+  private let board: Board
+  private let replay: Replay
+  private let signals: Signals
+  /// The terminal, or `nil` to print plain lines.
+  private let screen: Screen?
+  /// The server and the flight changes that several boards share, if any.
+  private let redis: RedisEngine?
+  private let changes: SharedChanges?
+  private var endedBy: Int32?
+
+  /// A folder for the badges of a run without cache, which is removed at the end.
+  private static let temporaryFolder = FileManager.default.temporaryDirectory
+    .appending(path: "DepartureBoard-\(UUID())", directoryHint: .isDirectory)
+
+  /// Loads the day and starts its origin.
+  ///
+  /// - Parameter options: The options of the command line.
+  /// - Throws: An error if the day cannot be loaded, the origin cannot be started or the cache cannot be used.
+  init(_ options: Options) throws {
+    let ending = [SIGINT, SIGQUIT, SIGTERM, SIGHUP]
+    signals = Signals(ending + (options.redis == nil ? [SIGTSTP] : [SIGTSTP, SIGUSR1])) { signal in
+      if ending.contains(signal) { Output.hurry() }
+    }
+    self.options = options
+    let day = try Day()
+    replay = Replay(day.flights, options)
+    clock = DayClock(at: replay.begin)
+    origin = try LoopbackOrigin(port: options.port)
+    origin.latency = options.latency
+    try origin.serve(day)
+    redis = try options.redis.map { address in
+      var settings = RedisOptions()
+      // A board at its highest speed keeps its server busy, and waits for it rather than fetching twice.
+      settings.commandTimeout = .seconds(5)
+      return try RedisEngine(address, options: settings)
+    }
+    let client = OriginClient(origin.address, clock: clock)
+    let directory = try Self.directory(client, options, redis)
+    self.directory = directory
+    board = Board(
+      flights: day.flights,
+      statistics: { directory.statistics },
+      lookUp: { flight in await directory.details(of: flight) }
+    )
+    board.follow(bus, waitsForAnswers: options.speed == .infinity)
+    changes = redis.map { [bus, board] redis in
+      SharedChanges(on: bus, of: board.name, over: redis.events) {
+        if case .isolated = redis.status.events.health { false } else { true }
+      }
+    }
+    let environment = ProcessInfo.processInfo.environment
+    screen = options.isPlain ? nil : Screen(environment: environment)
+  }
+
+  /// Creates the directory; continues without a cache if the default one cannot be used.
+  private static func directory(
+    _ client: OriginClient,
+    _ options: Options,
+    _ redis: RedisEngine?
+  ) throws -> Directory {
+    func directory(_ cache: URL?) throws -> Directory {
+      let media = (cache ?? temporaryFolder).appending(path: "media")
+      let badges = Badges(origin: client.address, folder: media)
+      return try Directory(client: client, badges: badges, cache: cache, redis: redis)
+    }
+    do {
+      return try directory(options.cache)
+    } catch let error as StorageError where options.cache == Options.standardCache {
+      Output.complain("nothing will be kept: \(error)")
+      return try directory(nil)
+    }
+  }
+
+  /// Replays the day to its end or until a signal arrives, flushes the cache and prints the summary.
+  ///
+  /// - Returns: The exit code.
+  /// - Throws: ``Output/Closed``, or an error of switching the origin.
+  func toTheEnd() async throws -> Int32 {
+    let day = Task { try await showTheDay() }
+    let listening = Task {
+      for await signal in signals.received { handle(signal, day) }
+    }
+    let result = await day.result
+    screen?.stepAside()
+    board.stop()
+    origin.stop()
+    do {
+      try await directory.flush()
+    } catch {
+      // The run has succeeded; only the next start will take longer.
+      Output.complain("not everything could be kept: \(error)")
+    }
+    let sentCount = await changes?.close()
+    // What the board could not clear on the server is older than its times to live allow.
+    try? await redis?.close()
+    removeTemporaryFolder()
+    listening.cancel()
+    do {
+      // The summary is printed after a signal, too.
+      do { try result.get() } catch is CancellationError {}
+      try Output.print(
+        Summary.text(
+          board.store.state,
+          originCount: origin.statistics.requestCount,
+          badgeCount: origin.badgeCount,
+          sentCount: sentCount
+        )
+      )
+    } catch is Output.Closed where endedBy != nil {}
+    return endedBy.map { 128 + $0 } ?? 0
+  }
+
+  /// Replays the day while the page is shown; a failure of one ends both.
+  private func showTheDay() async throws {
+    let page = board.page(filter: options.filter)
+    try await withThrowingTaskGroup { group in
+      group.addTask { [screen] in
+        if let screen { try await screen.follow(page) } else { try await PlainReport.follow(page) }
+      }
+      group.addTask { [self] in
+        try await replay.run(clock: clock, bus: bus) { isOnline in
+          if isOnline { try await origin.goOnline() } else { await origin.goOffline() }
+        }
+        await board.finish()
+      }
+      while try await group.next() != nil {}
+    }
+  }
+
+  private func handle(_ signal: Int32, _ day: Task<Void, any Error>) {
+    switch signal {
+    case SIGTSTP:
+      screen?.stepAside()
+      raise(SIGSTOP)
+    case SIGUSR1:
+      forget()
+    case _ where endedBy == nil:
+      endedBy = signal
+      day.cancel()
+      board.stop()
+    default:
+      // A second signal ends the program immediately.
+      screen?.stepAside()
+      removeTemporaryFolder()
+      exit(128 + signal)
+    }
+  }
+
+  /// Makes all boards forget what they have fetched.
+  private func forget() {
+    Task {
+      do {
+        try await directory.forgetEverywhere()
+      } catch {
+        Output.complain("not every board could be reached: \(error)")
+      }
+    }
+  }
+
+  private func removeTemporaryFolder() {
+    try? FileManager.default.removeItem(at: Self.temporaryFolder)
+  }
+}

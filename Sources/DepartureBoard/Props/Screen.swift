@@ -1,0 +1,109 @@
+import Dispatch
+import Foundation
+import Observation
+import Plexus
+
+/// The board on a terminal, which is redrawn after changes, like a view of observed values.
+@MainActor
+final class Screen {
+  /// The shortest time between two pictures.
+  private static let frame = Duration.milliseconds(50)
+  /// Switches to the alternate screen, hides the cursor, and disables line wrapping.
+  private static let enter = "\u{1B}[?1049h\u{1B}[?25l\u{1B}[?7l"
+  /// Undoes `enter`.
+  private static let leave = "\u{1B}[0m\u{1B}[?7h\u{1B}[?25h\u{1B}[?1049l"
+
+  private let isColored: Bool
+  /// The previous settings of the keyboard; `nil` if the board does not change them.
+  private var settings: termios?
+  private var keyboard: (any DispatchSourceRead)?
+  private var isEntered = false
+  private var shown: [Line] = []
+
+  /// Creates a screen of the terminal, which it takes over with the first picture.
+  ///
+  /// It fails if standard output is not a terminal that can be drawn on.
+  ///
+  /// - Parameter environment: The variables of the environment.
+  init?(environment: [String: String]) {
+    guard isatty(STDOUT_FILENO) == 1, environment["TERM"] != "dumb" else { return nil }
+    isColored = environment["NO_COLOR", default: ""].isEmpty
+  }
+
+  /// Shows the board until the day is over or the task is cancelled.
+  ///
+  /// - Parameter page: The page to show.
+  /// - Throws: ``Output/Closed`` if the output is closed.
+  func follow(_ page: BoardPage) async throws {
+    let board = ObservedValue(page.select { $0.app })
+    let filter = ObservedValue(page.select { $0.page })
+    readKeyboard(FilterInput(page))
+    let changes = Messenger<Void>()
+    let frames = changes.subscription().throttled(for: Self.frame)
+    changes.send()
+    for await _ in frames {
+      guard !Task.isCancelled else { return }
+      let (state, filter) = withObservationTracking {
+        (board.value, filter.value)
+      } onChange: {
+        changes.send()
+      }
+      try draw(state, filter)
+      if state.bulletin.isLast { return }
+    }
+  }
+
+  /// Restores the terminal for the shell; the next picture takes it over again.
+  func stepAside() {
+    guard isEntered else { return }
+    isEntered = false
+    try? Output.print(Self.leave)
+    // Input that was typed meanwhile is discarded.
+    if var settings { tcsetattr(STDIN_FILENO, TCSAFLUSH, &settings) }
+  }
+
+  private func draw(_ state: BoardState, _ filter: FilterState) throws {
+    var window = winsize()
+    let isKnown = ioctl(STDOUT_FILENO, UInt(TIOCGWINSZ), &window) == 0 && window.ws_col > 0
+    let renderer = BoardRenderer(
+      columns: isKnown ? Int(window.ws_col) : 80,
+      rows: isKnown ? Int(window.ws_row) : 24
+    )
+    let lines = renderer.lines(state, filter)
+    guard lines != shown || !isEntered else { return }
+    if !isEntered { try takeOver() }
+    try Output.print(BoardRenderer.frame(lines, inColor: isColored))
+    shown = lines
+  }
+
+  /// Takes over the screen, and disables the echo of typed characters.
+  private func takeOver() throws {
+    isEntered = true
+    var settings = termios()
+    if isatty(STDIN_FILENO) == 1, tcgetattr(STDIN_FILENO, &settings) == 0 {
+      self.settings = settings
+      settings.c_lflag &= ~tcflag_t(ECHO | ICANON)
+      tcsetattr(STDIN_FILENO, TCSANOW, &settings)
+    }
+    try Output.print(Self.enter)
+  }
+
+  /// Starts to read the keyboard, if standard input is a terminal.
+  private func readKeyboard(_ input: FilterInput) {
+    guard isatty(STDIN_FILENO) == 1 else { return }
+    let source = DispatchSource.makeReadSource(fileDescriptor: STDIN_FILENO, queue: .main)
+    source.setEventHandler { @Sendable [weak self] in
+      var buffer = [UInt8](repeating: 0, count: 256)
+      let count = read(STDIN_FILENO, &buffer, buffer.count)
+      let isOver = count == 0 || (count < 0 && errno != EINTR && errno != EAGAIN)
+      let typed = String(decoding: buffer.prefix(max(0, count)), as: UTF8.self)
+      MainActor.assumeIsolated {
+        input.take(typed)
+        // A closed terminal would be readable endlessly.
+        if isOver { self?.keyboard?.cancel() }
+      }
+    }
+    source.resume()
+    keyboard = source
+  }
+}

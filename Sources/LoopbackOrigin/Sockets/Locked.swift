@@ -1,1 +1,0 @@
-../../PlexusSupport/Locked.swift
