@@ -18,6 +18,10 @@ final class Cluster: Sendable {
     /// Called after each change of the map.
     var observers: [@Sendable () -> Void] = []
     var onEvent: @Sendable (RedisConnection.Event) -> Void = { _ in }
+    /// Returns whether a master answers.
+    var isAnswering: @Sendable (RedisAddress) -> Bool = { _ in false }
+    /// The masters that are searched for.
+    var missing: Set<RedisAddress> = []
   }
 
   /// The shortest time between two searches, of which each space and topic begins some.
@@ -36,10 +40,12 @@ final class Cluster: Sendable {
   ///
   /// - Parameters:
   ///   - settings: The settings of the engine's connections.
+  ///   - isAnswering: Returns whether a master answers.
   ///   - onEvent: Called with the events of the connection, which counts as one once the map was read over it.
   /// - Throws: An error if the process has no thread or file descriptor left.
   func begin(
     _ settings: RedisConnection.Settings,
+    isAnswering: @escaping @Sendable (RedisAddress) -> Bool = { _ in false },
     onEvent: @escaping @Sendable (RedisConnection.Event) -> Void
   ) throws {
     var settings = settings
@@ -48,7 +54,7 @@ final class Cluster: Sendable {
     // The connection does not keep the cluster alive.
     settings.cluster = nil
     settings.candidates = { [weak self] in self?.servers ?? [] }
-    state.withLock { $0.onEvent = onEvent }
+    state.withLock { ($0.onEvent, $0.isAnswering) = (onEvent, isAnswering) }
     let connection = try RedisConnection(settings) { [weak self] event in
       if case .connected = event { self?.read() } else { onEvent(event) }
     }
@@ -76,10 +82,12 @@ final class Cluster: Sendable {
     guard let reading = await read().value(within: nil) else { throw CancellationError() }
     try reading.get()
     if let known = knownMaster(of: slot) { return known }
-    throw RedisConnectionError.unreachable(
-      address: .cluster(servers),
-      reason: "no master has the slot \(slot)"
-    )
+    throw noMaster(of: slot)
+  }
+
+  /// The error of a slot without a master.
+  func noMaster(of slot: Int) -> RedisConnectionError {
+    .unreachable(address: .cluster(servers), reason: "no master has the slot \(slot)")
   }
 
   /// Notes that a master has a slot, and reads the map again.
@@ -100,11 +108,26 @@ final class Cluster: Sendable {
     read(over: connection)
   }
 
-  /// Reads the map again, because a master in use is out of reach.
+  /// Reads the map again over the connection to a server, which does not have a slot and does not say where it is.
   ///
-  /// The next time, another server is asked: one that is cut off from the others knows of no failover.
-  func search() {
+  /// - Throws: The reason why the server did not answer.
+  func learnMaster(of slot: Int, from connection: RedisConnection) async throws {
+    state.withLock { $0.slots.forget(slot) }
+    guard let reading = await read(over: connection).value(within: nil) else {
+      throw CancellationError()
+    }
+    try reading.get()
+  }
+
+  /// Reads the map again, because masters in use are out of reach, or do not know the cluster any longer.
+  ///
+  /// As long as one of them is in the map, another server is asked the next time: one that is cut off from the others knows
+  /// of no failover.
+  ///
+  /// - Parameter masters: The masters, which keep no slot.
+  func search(for masters: [RedisAddress]) {
     let isDue = state.withLock { state in
+      state.missing.formUnion(masters)
       let now = Nanoseconds.now
       guard state.reading == nil, now >= state.searchedUntil else { return false }
       state.searchedUntil = now + Self.searchPace
@@ -112,11 +135,14 @@ final class Cluster: Sendable {
     }
     guard isDue else { return }
     Task.detached { [self] in
-      let before = state.withLock { $0.slots }
       _ = await read().value
       let (next, connection) = state.withLock { state -> (RedisAddress?, RedisConnection?) in
+        let missing = state.missing
+        state.missing = []
+        guard state.slots.isEmpty || missing.contains(where: { state.slots.isMaster($0) }) else {
+          return (nil, nil)
+        }
         let first = state.slots.servers[0]
-        guard state.slots.hasSameMasters(as: before) else { return (nil, nil) }
         state.slots.turn()
         let next = state.slots.servers[0]
         return (next == first ? nil : next, state.connection)
@@ -154,7 +180,12 @@ final class Cluster: Sendable {
     let result: Result<Void, any Error>
     do {
       let reply = try await source.send(RedisCommand("CLUSTER", ["SLOTS"]))
-      if try state.withLock({ try $0.slots.learn(reply, from: server) }) { notify() }
+      let (masters, isAnswering) = state.withLock { ($0.slots.masters, $0.isAnswering) }
+      let answering = Set(masters.filter(isAnswering))
+      let hasChanged = try state.withLock { state in
+        try state.slots.learn(reply, from: server, keeping: answering.subtracting(state.missing))
+      }
+      if hasChanged { notify() }
       result = .success(())
     } catch let error as RedisError {
       result = .failure(RedisConnectionError.refused(address: server, error))

@@ -21,6 +21,9 @@ struct Redirection: Sendable, Hashable {
     isOnce = error.code == "ASK"
   }
 
+  /// Whether the server that has answered knows the host; if not, only the map of the slots tells it.
+  var isKnown: Bool { host != "?" }
+
   /// Returns the address of the server.
   ///
   /// - Parameter server: The server that has answered, which is reached in the same way.

@@ -15,14 +15,17 @@ struct Passage: Sendable {
   let master: Router.Master
   /// Whether the server is asked to execute the commands although it does not have the slot.
   var isAsked = false
+  /// The time at which commands end, if they were sent to another server before.
+  var deadline: Nanoseconds?
 
   /// Sends commands together, and waits for all replies.
   ///
   /// - Returns: The reply to each command, in the same order, or what it has failed with.
   func send(_ commands: [RedisCommand]) async -> [Result<RESPValue, any Error>] {
-    guard isAsked else { return await master.connection.send(commands) }
+    guard isAsked else { return await master.connection.send(commands, until: deadline) }
     let replies = await master.connection.send(
-      commands.flatMap { [RedisCommand("ASKING"), $0] }
+      commands.flatMap { [RedisCommand("ASKING"), $0] },
+      until: deadline
     )
     return commands.indices.map { replies[$0 * 2 + 1] }
   }
@@ -31,7 +34,7 @@ struct Passage: Sendable {
 /// The way of the commands of a space or topic: to the one server, or to the master of their slot in a cluster.
 ///
 /// A command that a server sends elsewhere is sent there, and one that a cluster cannot execute at present is tried again,
-/// both within the time of a command. No other command is sent twice. For a second after a command that was tried again
+/// both within the time of one command. No other command is sent twice. For a second after a command that was tried again
 /// without success, others do not wait for the move of the slot either.
 final class Route: Sendable {
   private struct State: Sendable {
@@ -124,8 +127,10 @@ final class Route: Sendable {
       let error = open.lazy.compactMap { results[$0].redirection }.first
       if !repeatsAll || error == nil { open.removeAll { results[$0].redirection == nil } }
       return error
-    } failing: { error in
+    } failing: { error, server in
       for index in open { results[index] = .failure(error) }
+      guard let server, let error = error as? RedisError, Redirection(error) == nil else { return }
+      for index in open { server.connection.note(error, of: commands[index]) }
     }
     return results
   }
@@ -145,7 +150,7 @@ final class Route: Sendable {
     await follow { passage in
       found = .success(passage)
       return nil
-    } failing: { error in
+    } failing: { error, _ in
       found = .failure(error)
     }
     return try found.get()
@@ -157,20 +162,21 @@ final class Route: Sendable {
   ///
   /// - Parameters:
   ///   - send: Sends to a server, and returns the error by which it is sent elsewhere.
-  ///   - fail: Called with the reason why nothing was sent, or not again.
+  ///   - fail: Called with the reason why nothing was sent, or not again, and with the server that has told it.
   private func follow(
     _ send: (Passage) async -> RedisError?,
-    failing fail: (any Error) -> Void
+    failing fail: (any Error, Router.Master?) -> Void
   ) async {
     let owner = owner
-    var deadline: Nanoseconds?
+    let end = Nanoseconds.now + Nanoseconds(router?.settings.commandTimeout ?? .zero)
     var pause = Self.shortestPause
     var redirection: (error: RedisError, from: Passage?)?
     var count = 0
     while count < Self.longestWay {
       var passage: Passage?
       do {
-        let next = try await self.passage(after: redirection, pause)
+        var next = try await self.passage(after: redirection, pause)
+        if redirection != nil { next.deadline = end }
         passage = next
         try await owner?.prepare(next)
         let error = await send(next)
@@ -180,14 +186,13 @@ final class Route: Sendable {
       } catch let error as RedisError where error.isRedirection {
         redirection = (error, passage)
       } catch {
-        return fail(error)
+        return fail(error, nil)
       }
-      // The connection to another server can take its time, too.
-      let end = deadline ?? .now + Nanoseconds(router?.settings.commandTimeout ?? .zero)
-      deadline = end
       let isBusy = redirection.map { Redirection($0.error) == nil } ?? false
       // A master that is cut off from the others, or has left them, does not know by which one it was replaced.
-      if redirection?.error.code == "CLUSTERDOWN" { router?.cluster?.search() }
+      if redirection?.error.code == "CLUSTERDOWN" {
+        router?.cluster?.search(for: passage.map { [$0.master.address] } ?? [])
+      }
       if isBusy, state.withLock({ $0.busyUntil > .now }) { break }
       guard .now + pause < end else {
         if isBusy { state.withLock { $0.busyUntil = .now + Self.busyTime } }
@@ -195,7 +200,7 @@ final class Route: Sendable {
       }
       if isBusy { pause = min(pause * 2, Self.longestPause) } else { count += 1 }
     }
-    if let redirection { fail(redirection.error) }
+    if let redirection { fail(redirection.error, redirection.from?.master) }
   }
 
   /// Returns the server that comes next.
@@ -210,9 +215,16 @@ final class Route: Sendable {
       try await Task.sleep(for: .nanoseconds(pause))
       return Passage(master: try await currentMaster())
     }
-    let address = target.address(from: passage.master.address)
-    if target.isOnce { return Passage(master: try router.master(at: address), isAsked: true) }
-    try cluster.move(slot, to: address, accordingTo: passage.master.connection)
+    let (server, connection) = (passage.master.address, passage.master.connection)
+    if target.isOnce {
+      let address = target.address(from: server)
+      return Passage(master: try router.master(at: address), isAsked: true)
+    }
+    if target.isKnown {
+      try cluster.move(slot, to: target.address(from: server), accordingTo: connection)
+    } else {
+      try await cluster.learnMaster(of: slot, from: connection)
+    }
     update()
     return Passage(master: try await currentMaster())
   }

@@ -40,11 +40,17 @@ final class Router: Sendable {
   private static let shortPatience: Nanoseconds = 1_000_000_000
 
   let settings: RedisConnection.Settings
+  /// Redirections can name any number of servers.
+  private let limit: Int
   /// Held while a connection is made, whose events change the state meanwhile.
   private let making = Locked(())
   private let state = Locked(State())
 
-  init(_ settings: RedisConnection.Settings) {
+  /// - Parameters:
+  ///   - settings: The settings of the connections.
+  ///   - limit: The number of connections at the same time.
+  init(_ settings: RedisConnection.Settings, limit: Int = SlotsState.serverLimit) {
+    self.limit = limit
     var settings = settings
     if settings.cluster != nil { settings.peer = .clusterMaster }
     self.settings = settings
@@ -73,13 +79,17 @@ final class Router: Sendable {
   ///
   /// - Parameter address: The address of a master of the cluster; `nil` without one.
   /// - Returns: The connection.
-  /// - Throws: An error if the router was closed, or the process has no thread or file descriptor left.
+  /// - Throws: An error if the router was closed, the process has no thread or file descriptor left, or there are as many
+  ///   connections as it can have.
   func master(at address: RedisAddress? = nil) throws -> Master {
     let address = address ?? settings.address
     if let known = try use(address) { return known }
     return try making.withLock { _ in
       if let known = try use(address) { return known }
-      let number = state.withLock { state in
+      let number = try state.withLock { state in
+        guard state.masters.count < limit else {
+          throw SlotsState.tooManyServers(at: settings.address)
+        }
         state.lastNumber += 1
         state.active.insert(state.lastNumber)
         return state.lastNumber
@@ -145,6 +155,26 @@ final class Router: Sendable {
     state.withLock { state in
       state.lastGeneration += 1
       return state.lastGeneration
+    }
+  }
+
+  /// Searches for the masters whose servers do not answer.
+  ///
+  /// - Parameter used: The numbers of connections in use.
+  func search(for used: Set<Int>) {
+    guard let cluster else { return }
+    let silent = state.withLock { state in
+      state.masters.values.filter {
+        used.contains($0.number) && !state.connected.contains($0.number)
+      }
+    }
+    if !silent.isEmpty || !cluster.isKnown { cluster.search(for: silent.map(\.address)) }
+  }
+
+  /// Returns whether the server at an address answers.
+  func isAnswering(at address: RedisAddress) -> Bool {
+    state.withLock { state in
+      state.masters[address].map { state.connected.contains($0.number) } ?? false
     }
   }
 

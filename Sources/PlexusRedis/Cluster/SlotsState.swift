@@ -7,13 +7,13 @@ struct SlotsState: Sendable {
   /// The largest memory for the reply of a server, in bytes.
   static let largestReply = 16 << 20
   /// The number of servers of a cluster.
-  private static let serverLimit = 1_024
+  static let serverLimit = 1_024
   private static let longestHost = 255
   /// The number of times that one server is asked without learning anything.
   private static let patience = 4
 
   private let seeds: [RedisAddress]
-  private var masters: [RedisAddress] = []
+  private(set) var masters: [RedisAddress] = []
   private var replicas: [RedisAddress] = []
   /// The place of the master of each slot in the list, below zero for none.
   private var owners: [Int16] = []
@@ -89,6 +89,11 @@ struct SlotsState: Sendable {
     return true
   }
 
+  /// Notes that the master of a slot is not known any longer.
+  mutating func forget(_ slot: Int) {
+    if owners.indices.contains(slot) { owners[slot] = -1 }
+  }
+
   private mutating func place(of master: RedisAddress) throws(RedisConnectionError) -> Int {
     if let known = masters.firstIndex(of: master) { return known }
     guard masters.count < Self.serverLimit else { throw Self.tooManyServers(at: seeds[0]) }
@@ -100,12 +105,15 @@ struct SlotsState: Sendable {
   ///
   /// - Parameters:
   ///   - reply: The reply.
-  ///   - server: The server that has answered.
+  ///   - server: The server that has answered, whose map can be an old one.
+  ///   - answering: The masters that answer: they keep their slots, since each sends commands elsewhere itself as soon as
+  ///     it has a slot no longer.
   /// - Returns: Whether a slot has another master than before.
   /// - Throws: The reason why the reply is none.
   mutating func learn(
     _ reply: RESPValue,
-    from server: RedisAddress
+    from server: RedisAddress,
+    keeping answering: Set<RedisAddress> = []
   ) throws(RedisConnectionError) -> Bool {
     var new = self
     (new.masters, new.replicas) = ([], [])
@@ -131,8 +139,25 @@ struct SlotsState: Sendable {
       }
       guard new.replicas.count <= Self.serverLimit else { throw Self.tooManyServers(at: server) }
     }
+    try new.keep(masters.indices.filter { answering.contains(masters[$0]) }, of: self)
     defer { self = new }
     return !new.hasSameMasters(as: self)
+  }
+
+  /// Takes the slots of some masters from an older map.
+  private mutating func keep(
+    _ kept: [Int],
+    of old: SlotsState
+  ) throws(RedisConnectionError) {
+    for index in kept {
+      let place = Int16(try place(of: old.masters[index]))
+      for slot in old.owners.indices where old.owners[slot] == index { owners[slot] = place }
+    }
+  }
+
+  /// Returns whether a server is the master of a slot.
+  func isMaster(_ server: RedisAddress) -> Bool {
+    masters.firstIndex(of: server).map { owners.contains(Int16($0)) } ?? false
   }
 
   /// Returns whether each slot has the same master.
@@ -141,18 +166,26 @@ struct SlotsState: Sendable {
     return (0..<Self.count).allSatisfy { master(of: $0) == other.master(of: $0) }
   }
 
-  /// Reads a server: its host, its port and its name.
+  /// Reads a server: its host, its port, its name, and pairs of further words.
+  ///
+  /// The host of a server whose name is not known is its number, which is among the words.
   private static func address(_ value: RESPValue, from server: RedisAddress) -> RedisAddress? {
     guard let parts = value.elements, parts.count >= 2, let number = parts[1].integer,
       let port = UInt16(exactly: number), port > 0
     else { return nil }
-    let bytes = parts[0].bytes ?? []
+    var bytes = parts[0].bytes ?? []
+    if bytes.elementsEqual("?".utf8), parts.count > 3, let words = parts[3].elements,
+      let index = words.firstIndex(where: { $0.text == "ip" }), index + 1 < words.count,
+      let number = words[index + 1].bytes
+    {
+      bytes = number
+    }
     return host(bytes).map { address($0, port, from: server) }
   }
 
   /// Returns the address of a server.
   ///
-  /// A host that is not known is that of the server that has answered.
+  /// An empty host is that of the server that has answered, and so is one that is not known.
   static func address(_ host: String, _ port: UInt16, from server: RedisAddress) -> RedisAddress {
     server.sibling(host: host.isEmpty || host == "?" ? server.host : host, port: port)
   }
@@ -169,7 +202,7 @@ struct SlotsState: Sendable {
     .unreachable(address: server, reason: "the server did not say which masters have the slots")
   }
 
-  private static func tooManyServers(at server: RedisAddress) -> RedisConnectionError {
+  static func tooManyServers(at server: RedisAddress) -> RedisConnectionError {
     .unreachable(address: server, reason: "the cluster names more than \(serverLimit) servers")
   }
 }

@@ -5,24 +5,38 @@ internal import PlexusSupport
 extension ConnectionLoop {
   /// Sends commands together and waits for their replies.
   ///
+  /// - Parameters:
+  ///   - commands: The commands.
+  ///   - deadline: A time at which they end before the command timeout.
   /// - Returns: A result for each command, in the same order.
-  func send(_ commands: [RedisCommand]) async -> [Result<RESPValue, any Error>] {
+  func send(
+    _ commands: [RedisCommand],
+    until deadline: Nanoseconds?
+  ) async -> [Result<RESPValue, any Error>] {
     guard !commands.isEmpty, !Task.isCancelled else {
       return commands.map { _ in .failure(CancellationError()) }
     }
     let batch = Locked(Batch(commands))
+    let timer = deadline.map { deadline in
+      Task.detached { [self] in
+        try await Task.sleep(for: .nanoseconds(max(0, deadline - .now)))
+        let error = RedisConnectionError.timedOut(
+          command: commands[0].name,
+          after: settings.commandTimeout
+        )
+        state.withLock { $0.traffic.fail(.timedOut) }
+        leave(batch, because: error)
+      }
+    }
+    defer { timer?.cancel() }
     await withTaskCancellationHandler {
       await withCheckedContinuation { continuation in
         batch.withLock { $0.listener = .task(continuation) }
         let (numbers, _) = add(commands, of: batch)
-        if batch.withLock({ $0.take(numbers) }) { leave(numbers) }
+        if let error = batch.withLock({ $0.take(numbers) }) { leave(numbers, because: error) }
       }
     } onCancel: {
-      let numbers = batch.withLock { batch in
-        batch.isCancelled = true
-        return batch.numbers
-      }
-      leave(numbers)
+      leave(batch, because: CancellationError())
     }
     return batch.withLock { $0.results }.map { $0 ?? .failure(CancellationError()) }
   }
@@ -110,9 +124,18 @@ extension ConnectionLoop {
     return (numbers, isWritten)
   }
 
-  private func leave(_ numbers: [Int]) {
+  /// Ends the wait of a caller, also if its commands have no numbers yet.
+  private func leave(_ batch: Locked<Batch>, because error: any Error) {
+    let numbers = batch.withLock { batch in
+      batch.departure = batch.departure ?? error
+      return batch.numbers
+    }
+    leave(numbers, because: error)
+  }
+
+  private func leave(_ numbers: [Int], because error: any Error) {
     let waits = state.withLock { state in numbers.compactMap { state.pipeline.leave($0) } }
-    end(waits, with: waits.map { _ in .failure(CancellationError()) })
+    end(waits, with: waits.map { _ in .failure(error) })
   }
 
   /// Notes results, and resumes each caller that has all of its results.

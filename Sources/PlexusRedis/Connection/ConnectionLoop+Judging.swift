@@ -18,6 +18,11 @@ extension ConnectionLoop {
     }
   }
 
+  /// Records that a cluster does not execute a command at present: it was not sent elsewhere, and trying again did not help.
+  func note(_ error: RedisError, of command: RedisCommand) {
+    note(RedisEngineError(error, of: command.purpose, needing: []), of: command.purpose)
+  }
+
   /// Records errors in a reply, after which the connection may have to end.
   func note(_ errors: [RedisError], of purpose: String) {
     guard !errors.isEmpty else { return }
@@ -34,8 +39,19 @@ extension ConnectionLoop {
       state.hurries = true
       return state.peer
     }
-    if let peer { end(because: .superseded(address: peer), of: peer) }
+    if let peer { end(because: superseded(peer), of: peer) }
     wake.wake()
+  }
+
+  /// The error of a server that is no longer used, because another one takes its place.
+  func superseded(_ address: RedisAddress) -> RedisConnectionError {
+    let isTurn = settings.peer == .clusterNode
+    return .superseded(
+      address: address,
+      by: isTurn
+        ? "another server of the cluster is asked for the masters"
+        : "the sentinels have made another one the master"
+    )
   }
 
   /// Ends the connection to a server, and begins another one.

@@ -33,7 +33,8 @@ final class ConnectionLoop: Sendable {
     var listener: Listener?
     /// The numbers of the commands, once they have some.
     var numbers: [Int] = []
-    var isCancelled = false
+    /// The reason why the caller has left.
+    var departure: (any Error)?
     private(set) var results: [Result<RESPValue, any Error>?]
     private(set) var openCount: Int
 
@@ -45,10 +46,10 @@ final class ConnectionLoop: Sendable {
 
     /// Notes the numbers of the commands.
     ///
-    /// - Returns: Whether the caller was cancelled before.
-    mutating func take(_ numbers: [Int]) -> Bool {
+    /// - Returns: The reason why the caller has left before.
+    mutating func take(_ numbers: [Int]) -> (any Error)? {
       self.numbers = numbers
-      return isCancelled
+      return departure
     }
 
     /// Notes the result of a command.
@@ -173,7 +174,7 @@ extension ConnectionLoop {
       } catch {
         // The attempt is given up as well if the sentinels announce another master.
         let isSuperseded = error == .closed && !isStopped
-        disconnect(isSuperseded ? .superseded(address: settings.address) : error, refuses: true)
+        disconnect(isSuperseded ? superseded(settings.address) : error, refuses: true)
       }
       pause(backoff.next(using: &generator))
     }
@@ -199,7 +200,7 @@ extension ConnectionLoop {
       return (state.pipeline.connect(), false)
     }
     guard !isSuperseded else {
-      return End(error: .superseded(address: connected.address), isRefusal: true)
+      return End(error: superseded(connected.address), isRefusal: true)
     }
     if let expires = connected.expires, let source = settings.peerCredentials {
       renewal.begin(before: expires) { [weak self] in try await self?.renew(from: source) }
@@ -221,7 +222,11 @@ extension ConnectionLoop {
       state.peer = nil
       state.verdict = nil
       state.refusals.removeAll()
-      if !state.isStopped { state.traffic.fail(RedisEngineError(error).kind) }
+      // Servers of a cluster are asked in turn: that is no failure.
+      if case .superseded = error, settings.peer == .clusterNode {
+      } else if !state.isStopped {
+        state.traffic.fail(RedisEngineError(error).kind)
+      }
       return (
         state.pipeline.disconnect(refuses ? error : nil), state.socket.take(), state.isStopped
       )

@@ -96,9 +96,15 @@ final class RedisConnection: Sendable {
   ///
   /// The command timeout holds for all of them together. One that fails does not keep the others from being answered.
   ///
+  /// - Parameters:
+  ///   - commands: The commands.
+  ///   - deadline: A time at which they end before the command timeout, because they were sent elsewhere before.
   /// - Returns: The reply to each command, in the same order, or what it has failed with as in ``send(_:)``.
-  func send(_ commands: [RedisCommand]) async -> [Result<RESPValue, any Error>] {
-    await loop.send(commands)
+  func send(
+    _ commands: [RedisCommand],
+    until deadline: Nanoseconds? = nil
+  ) async -> [Result<RESPValue, any Error>] {
+    await loop.send(commands, until: deadline)
   }
 
   /// Sends a command without waiting for its reply.
@@ -132,6 +138,9 @@ final class RedisConnection: Sendable {
 
   /// Records errors within a reply, after which the connection may have to end.
   func note(_ errors: [RedisError], of purpose: String) { loop.note(errors, of: purpose) }
+
+  /// Records that a cluster does not execute a command at present.
+  func note(_ error: RedisError, of command: RedisCommand) { loop.note(error, of: command) }
 
   /// Connects to another master at once, unless it is the present one.
   func follow(_ master: RedisAddress) { loop.follow(master) }

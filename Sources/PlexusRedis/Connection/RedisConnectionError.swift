@@ -18,8 +18,8 @@ enum RedisConnectionError: Error, Hashable, CustomStringConvertible {
   case misconfigured(reason: String)
   /// The server answered a command with an error after which it is not used: it is no longer a master, for example.
   case unusable(address: RedisAddress, RedisError)
-  /// Another server has become the master.
-  case superseded(address: RedisAddress)
+  /// Another server has become the master, or knows it.
+  case superseded(address: RedisAddress, by: String)
   /// The outbox has no room for the bytes of the command: the command was not sent.
   case outboxFull(bytes: Int, waiting: Int, limit: Int)
   /// Commands before it took too long: the command was not sent.
@@ -77,8 +77,8 @@ enum RedisConnectionError: Error, Hashable, CustomStringConvertible {
     case .misconfigured(let reason): reason
     case .unusable(let address, let error):
       "The Redis server at \(address) is no longer used: \(error)"
-    case .superseded(let address):
-      "The Redis server at \(address) is no longer used: the sentinels have made another one the master."
+    case .superseded(let address, let reason):
+      "The Redis server at \(address) is no longer used: \(reason)."
     case .outboxFull(let bytes, _, let limit) where bytes > limit:
       "\(bytes) bytes are more than the outbox of the connection to the Redis server takes: the limit is \(limit)."
     case .outboxFull(let bytes, let waiting, let limit):

@@ -24,7 +24,58 @@ extension EngineCore {
       for number in router.dismiss(except: []) { update { $0.remove(kind.number(number)) } }
     }
     guard let cluster else { return }
-    if !cluster.isKnown || used.contains(where: { !caches.isConnected($0) }) { cluster.search() }
+    caches.search(for: used)
+    let missing = cluster.isKnown ? routes.first { $0.master == nil } : nil
+    update { health in
+      if let missing {
+        health.disconnect(cluster.noMaster(of: missing.slot), on: Self.slotsNumber)
+      } else {
+        health.remove(Self.slotsNumber)
+      }
+    }
+  }
+
+  /// Sends the heartbeat of the spaces in a slot.
+  ///
+  /// It asks the master for a key, whose answer confirms them: another server sends the command elsewhere.
+  func beat(ofSlot slot: Int) async {
+    let spaces = state.withLock { $0.isClosed ? [] : $0.all }.filter { $0.tier.route.slot == slot }
+    await beat(of: spaces) {
+      let time = ContinuousClock.now
+      for (number, spaces) in Dictionary(grouping: spaces, by: { $0.tier.route.master?.number }) {
+        let (moments, first) = (spaces.map(\.trust.now), spaces[0].tier)
+        first.route.probe(RedisCommand("GET", [.text(first.names.epoch)])) {
+          for (space, sent) in zip(spaces, moments)
+          where space.tier.route.master?.number == number {
+            space.confirm(sent, at: time)
+          }
+        }
+      }
+    }
+  }
+
+  /// Whether the masters of all spaces answer.
+  var hasReachedMasters: Bool {
+    cluster == nil || state.withLock { $0.all }.allSatisfy(\.tier.route.isConnected)
+  }
+
+  /// Connects to the masters of all spaces.
+  ///
+  /// - Returns: Whether they answer; if not, the health changes as soon as they can.
+  /// - Throws: The reason why one does not, if nothing but a change of the settings helps.
+  func reachMasters() async throws -> Bool {
+    guard cluster != nil else { return true }
+    for route in state.withLock({ $0.all }).map(\.tier.route) {
+      do {
+        _ = try await route.passage()
+      } catch let error as RedisConnectionError {
+        guard error.isTemporary else { throw RedisEngineError(error) }
+        return false
+      } catch is RedisError {
+        // It answers.
+      }
+    }
+    return true
   }
 
   /// Handles an event of the connection to any server of the cluster, which counts until there is one to a master.
@@ -32,6 +83,7 @@ extension EngineCore {
     events.receiveOfCluster(event, on: Self.clusterNumber)
     switch event {
     case .connected: update { $0.connect(on: Self.clusterNumber) }
+    case .disconnected(.superseded): break
     case .disconnected(let error):
       guard caches.masters.isEmpty else { return }
       update { $0.disconnect(error, on: Self.clusterNumber) }

@@ -21,8 +21,10 @@ final class EngineCore: Sendable {
   struct State: Sendable {
     /// The spaces by their names: one for each schema.
     var spaces: [String: [RedisSpace]] = [:]
-    /// The heartbeats, one of all spaces, and in a cluster another one of each space.
+    /// The heartbeats, one of all spaces, and in a cluster another one of each slot.
     var hearts: [Task<Void, Never>] = []
+    /// The signals for the heartbeats of the slots.
+    var bells: [Int: Bell] = [:]
     var isClosed = false
     /// The end, which all calls that close the engine wait for.
     var closing: Task<Void, any Error>?
@@ -40,6 +42,8 @@ final class EngineCore: Sendable {
 
   /// The number of the connection to any server of a cluster.
   static let clusterNumber = -1
+  /// The number under which the health has a slot without a master.
+  static let slotsNumber = -2
 
   /// The connections of the caches.
   let caches: Router
@@ -128,7 +132,11 @@ final class EngineCore: Sendable {
     }
     if let cluster {
       cluster.observe { [weak self] in self?.followSlots() }
-      try cluster.begin(settings) { [weak self] in self?.receiveOfCluster($0) }
+      try cluster.begin(settings) { [weak self] in
+        self?.caches.isAnswering(at: $0) == true || self?.events.router.isAnswering(at: $0) == true
+      } onEvent: { [weak self] in
+        self?.receiveOfCluster($0)
+      }
     }
     if replicas != nil { try clears.begin() }
     try caches.begin()
@@ -153,17 +161,17 @@ final class EngineCore: Sendable {
     var times = Tier.Times()
     times.lease = options.fetchLease
     times.retention = retention ?? options.retention
-    // A master that hangs must not delay the heartbeats of the others.
-    let bell = cluster == nil ? bell : Bell()
     return state.withLock { state in
       let known = state.spaces[name] ?? []
       let names = TierNames(space: name, schema: schema)
       if let space = known.first(where: { $0.tier.names == names }) { return space }
+      let route = Route(caches, for: names.epoch)
+      let bell = cluster == nil ? bell : self.bell(of: route.slot, &state)
       let tier = Tier(
         space: name,
         schema: schema,
         node: "\(node).\(known.count)",
-        route: Route(caches, for: names.epoch),
+        route: route,
         times: times
       )
       let debts =
@@ -179,14 +187,22 @@ final class EngineCore: Sendable {
       )
       if state.isClosed { space.refuse() }
       state.spaces[name] = known + [space]
-      if cluster != nil, !state.isClosed {
-        state.hearts.append(
-          makeHeart(bell) { [weak self] in await self?.beat(of: [space], by: { space.probe() }) }
-        )
-      }
       bell.ring()
       return space
     }
+  }
+
+  /// Returns the signal for the heartbeats of a slot, which begin with the first call.
+  ///
+  /// A master that hangs does not delay the heartbeats of the others.
+  private func bell(of slot: Int, _ state: inout State) -> Bell {
+    if let known = state.bells[slot] { return known }
+    let bell = Bell()
+    state.bells[slot] = bell
+    if !state.isClosed {
+      state.hearts.append(makeHeart(bell) { [weak self] in await self?.beat(ofSlot: slot) })
+    }
+    return bell
   }
 
   /// The state, the load and the numbers of the connections.
@@ -227,7 +243,7 @@ final class EngineCore: Sendable {
     )
   }
 
-  /// Waits until the caches' connection is made.
+  /// Waits until the caches' connection is made: in a cluster, those to the masters of all spaces so far.
   ///
   /// - Throws: The reason why it is not, at once if nothing but a change of the settings helps.
   func connect(within limit: Duration) async throws {
@@ -235,7 +251,8 @@ final class EngineCore: Sendable {
       group.addTask { [self] in
         for await health in health.subscription(bufferingPolicy: .unbounded) {
           switch health {
-          case .connected, .degraded: return
+          case .connected, .degraded:
+            if try await reachMasters() { return }
           case .closed: throw RedisEngineError(RedisConnectionError.closed)
           case .connecting: continue
           case .isolated:
@@ -247,7 +264,7 @@ final class EngineCore: Sendable {
       group.addTask { [self] in
         try await Task.sleep(for: min(limit, .seconds(Int32.max)))
         switch health.value {
-        case .connected, .degraded: return
+        case .connected, .degraded: if hasReachedMasters { return }
         case .connecting, .isolated, .closed: break
         }
         throw failure.map { RedisEngineError($0) }
@@ -266,11 +283,11 @@ final class EngineCore: Sendable {
     state.withLock { $0.spaces.values.compactMap(\.first) }.map(\.tier.restartCheck)
   }
 
-  private var failure: RedisConnectionError? { state.withLock { $0.health.failure } }
+  var failure: RedisConnectionError? { state.withLock { $0.health.failure } }
 
   // MARK: - Heartbeat
 
-  /// Sends the heartbeat of all spaces; in a cluster, each of them has its own.
+  /// Sends the heartbeat of all spaces; in a cluster, each slot has its own.
   private func beat() async {
     let spaces = state.withLock { $0.isClosed ? [] : $0.all }
     if cluster == nil {
@@ -286,7 +303,7 @@ final class EngineCore: Sendable {
   /// - Parameters:
   ///   - spaces: The spaces.
   ///   - confirm: Sends a command whose answer confirms them.
-  private func beat(of spaces: [RedisSpace], by confirm: () -> Void) async {
+  func beat(of spaces: [RedisSpace], by confirm: () -> Void) async {
     for space in spaces {
       // The server does not announce to this process what another schema of the space has changed.
       for other in state.withLock({ $0.spaces[space.tier.names.space] ?? [] }) {
@@ -444,7 +461,7 @@ final class EngineCore: Sendable {
       // The server of the other connections can have been demoted as well.
       clears.probe()
       events.router.probe()
-      cluster?.search()
+      caches.search(for: [number])
     case .refusal(let refusal):
       update { $0.refuse(refusal, on: Kind.caches.number(number)) }
     case .push(let elements):

@@ -227,14 +227,6 @@ final class RedisSpace: RouteOwner {
     }
   }
 
-  /// Asks the master of the slot for a key, whose answer confirms the space: another server sends the command elsewhere.
-  func probe() {
-    let (sent, time) = (trust.now, ContinuousClock.now)
-    tier.route.probe(RedisCommand("GET", [.text(tier.names.epoch)])) { [weak self] in
-      self?.confirm(sent, at: time)
-    }
-  }
-
   /// Handles the answer of a master to the heartbeat of the engine, before which all announcements were handled.
   ///
   /// - Parameters:

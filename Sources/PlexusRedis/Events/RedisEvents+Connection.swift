@@ -22,7 +22,7 @@ extension RedisEvents {
       update { $0.disconnect(error, on: number) }
       breakBuffers { $0.master?.number == number }
       ringAll()
-      router.cluster?.search()
+      router.search(for: [number])
     case .refusal(let refusal):
       update { $0.refuse(refusal, on: number) }
     case .push(let elements):
@@ -69,6 +69,7 @@ extension RedisEvents {
     guard health.value != nil else { return }
     switch event {
     case .connected: update { $0.remove(number) }
+    case .disconnected(.superseded): break
     case .disconnected(let error) where router.masters.isEmpty:
       update { $0.disconnect(error, on: number) }
     case .disconnected, .refusal, .push: break

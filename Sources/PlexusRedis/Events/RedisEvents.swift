@@ -118,7 +118,7 @@ final class RedisEvents: EventLink {
   /// A reader sends nothing while it waits for an announcement.
   func beat() {
     let (keys, routes) = state.withLock { (Array($0.bells.keys), Array($0.routes.values)) }
-    guard let cluster = router.cluster else {
+    guard router.cluster != nil else {
       if !keys.isEmpty, router.masters.contains(where: { router.isConnected($0.number) }) {
         router.probe()
       }
@@ -132,7 +132,7 @@ final class RedisEvents: EventLink {
     for route in routes { route.update() }
     let used = Set(routes.compactMap(\.master?.number))
     for number in router.dismiss(except: used) { update { $0.remove(number) } }
-    if used.contains(where: { !router.isConnected($0) }) { cluster.search() }
+    router.search(for: used)
   }
 
   /// Follows the map of the slots.

@@ -95,8 +95,7 @@ final class Replicas: Sendable {
     var groups: [Int: (passage: Passage, tiers: [Tier])] = [:]
     for tier in tiers {
       do {
-        let passage = try await Route(router, for: tier.names.epoch).passage()
-        try await tier.checkRestart(at: passage)
+        let passage = try await route(of: tier).passage()
         groups[passage.master.number, default: (passage, [])].tiers.append(tier)
       } catch {
         failures[ObjectIdentifier(tier)] = error
@@ -111,17 +110,26 @@ final class Replicas: Sendable {
     return failures
   }
 
-  /// Waits for the replicas of one master.
+  private func route(of tier: Tier) -> Route {
+    let route = Route(router, for: tier.names.epoch)
+    route.begin(tier)
+    return route
+  }
+
+  /// Waits for the replicas of one master, and for those of other masters that have got slots meanwhile.
   private func wait(for tiers: [Tier], at passage: Passage) async -> Failures {
-    // Every epoch is above zero: the script draws a token.
-    let calls = tiers.map { TierScripts.removeAll.command($0.removalOfAll(unlessRaisedAbove: 0)) }
     // All of them are sent over one connection or fail: on a later connection, there would be nothing to wait for.
-    let replies = await passage.send(calls + [command])
+    let replies = await passage.send(tiers.map(draw) + [command])
     var failures: Failures = [:]
     for (tier, reply) in zip(tiers, replies) {
+      var (reply, acknowledgement) = (reply, replies[tiers.count])
+      if case .failure(let error as RedisError) = reply, error.isRedirection {
+        let others = await route(of: tier).send([draw(tier), command], repeatsAll: true)
+        (reply, acknowledgement) = (others[0], others[1])
+      }
       do {
         _ = try tier.change(try reply.get())
-        let acknowledged = try replies[tiers.count].get().integer ?? 0
+        let acknowledged = try acknowledgement.get().integer ?? 0
         guard acknowledged >= count else {
           throw TierError.notReplicated(acknowledged: Int(clamping: acknowledged), of: count)
         }
@@ -132,10 +140,25 @@ final class Replicas: Sendable {
     return failures
   }
 
+  /// Draws a token in the space of a tier, which its master has to give its replicas.
+  ///
+  /// Every epoch is above zero: the script changes nothing else.
+  private func draw(_ tier: Tier) -> RedisCommand {
+    TierScripts.removeAll.command(tier.removalOfAll(unlessRaisedAbove: 0))
+  }
+
   /// Waits until the replicas have the changes of the commands before it on the connection.
   private var command: RedisCommand {
     // The reply has to arrive in time, too. Zero would have no limit.
     let milliseconds = max(1, Nanoseconds(timeout) / 1_000_000 * 9 / 10)
     return RedisCommand("WAIT", [.number(Int64(count)), .number(milliseconds)])
   }
+}
+
+extension Tier: RouteOwner {
+  func prepare(_ passage: Passage) async throws { try await checkRestart(at: passage) }
+
+  func routeMoved(_ route: Route, from former: Router.Master) {}
+
+  func routeWasLeft() {}
 }

@@ -11,6 +11,11 @@ struct `The way of a command through a cluster` {
   private final class Answers: Sendable {
     typealias Answer = @Sendable (Answers, _ server: Int, AnsweringServer.Command) -> String?
 
+    static let hello = AnsweringServer.hello.replacing(
+      "$10\r\nstandalone",
+      with: "$7\r\ncluster"
+    )
+
     let ports = Guarded<[UInt16]>([])
     let commands = Log<(server: Int, words: [String])>()
     private let answer: Answer
@@ -24,7 +29,7 @@ struct `The way of a command through a cluster` {
     func reply(of server: Int, to command: AnsweringServer.Command) -> String? {
       switch command.words[0] {
       case "HELLO":
-        return AnsweringServer.hello.replacing("$10\r\nstandalone", with: "$7\r\ncluster")
+        return Self.hello
       case "CLUSTER":
         let owner = owner.withLock { $0 }
         let port = ports.withLock { $0[owner] }
@@ -40,6 +45,12 @@ struct `The way of a command through a cluster` {
       return "-MOVED 5 127.0.0.1:\(ports.withLock { $0[server] })\r\n"
     }
 
+    /// The answer of a server that does not know the host of the other one.
+    func movedToUnknownHost(of server: Int) -> String {
+      owner.withLock { $0 = server }
+      return "-MOVED 5 ?:1\r\n"
+    }
+
     func ask(_ server: Int) -> String { "-ASK 5 127.0.0.1:\(ports.withLock { $0[server] })\r\n" }
   }
 
@@ -51,7 +62,14 @@ struct `The way of a command through a cluster` {
     private let servers: [AnsweringServer]
     private let answers: Answers
 
-    init(_ answers: Answers, timeout: Duration = .seconds(60)) throws {
+    /// The changes of what servers refuse.
+    let refusals = Log<RedisEngineError?>()
+
+    init(
+      _ answers: Answers,
+      timeout: Duration = .seconds(60),
+      limit: Int = SlotsState.serverLimit
+    ) throws {
       let servers = try (0..<2).map { number in
         try AnsweringServer { answers.reply(of: number, to: $0) }
       }
@@ -64,7 +82,10 @@ struct `The way of a command through a cluster` {
       settings.cluster = cluster
       settings.commandTimeout = timeout
       try cluster.begin(settings) { _ in }
-      let router = Router(settings)
+      let router = Router(settings, limit: limit)
+      router.observe { [refusals] event, _ in
+        if case .refusal(let refusal) = event { refusals.append(refusal) }
+      }
       (self.answers, self.servers, self.cluster, self.router) = (answers, servers, cluster, router)
       let route = Route(router, for: "{space}:key")
       cluster.observe { route.update() }
@@ -215,5 +236,129 @@ struct `The way of a command through a cluster` {
     task.cancel()
     await #expect(throws: CancellationError.self) { try await task.value }
     await trial.close()
+  }
+
+  /// The owner of a route, which notes how its commands are sent.
+  private final class Passages: RouteOwner {
+    let log = Log<Passage>()
+
+    func prepare(_ passage: Passage) async throws { log.append(passage) }
+    func routeMoved(_ route: Route, from former: Router.Master) {}
+    func routeWasLeft() {}
+  }
+
+  @Test(.guarantee(.redirectedCommandsAreSentOnce))
+  func `the time of a command begins before it is sent elsewhere`() async throws {
+    let received = Guarded<Nanoseconds>(0)
+    let servers = Answers { answers, server, _ in
+      guard server == 0 else { return "+done\r\n" }
+      received.withLock { $0 = .now }
+      return answers.moved(to: 1)
+    }
+    let trial = try Trial(servers)
+    let passages = Passages()
+    trial.route.begin(passages)
+    #expect(try await trial.route.send(RedisCommand("GET", ["a"])).text == "done")
+    #expect(passages.log.entries.map { $0.deadline == nil } == [true, false])
+    let deadline = try #require(passages.log.entries.last?.deadline)
+    #expect(deadline <= received.withLock { $0 } + 60_000_000_000)
+    await trial.close()
+  }
+
+  @Test(.guarantee(.redirectedCommandsAreSentOnce))
+  func `a server that answers late ends a redirected command at its deadline`() async throws {
+    let silent = try AnsweringServer { $0.words[0] == "HELLO" ? $0.usual : nil }
+    var settings = RedisConnection.Settings(silent.address)
+    settings.commandTimeout = .seconds(600)
+    let connection = try RedisConnection(settings) { _ in }
+    let start = ContinuousClock.now
+    let replies = await connection.send(
+      [RedisCommand("GET", ["a"]), RedisCommand("GET", ["b"])],
+      until: .now + 20_000_000
+    )
+    for reply in replies {
+      #expect(throws: RedisConnectionError.timedOut(command: "GET", after: .seconds(600))) {
+        try reply.get()
+      }
+    }
+    #expect(start.duration(to: .now) < .seconds(300))
+    await connection.close()
+  }
+
+  @Test(.guarantee(.clusterFailuresAreInTheHealth))
+  func `what no server executes is refused until a command of the kind succeeds`() async throws {
+    let isDown = Guarded(true)
+    let servers = Answers { _, _, _ in
+      isDown.withLock { $0 } ? "-CLUSTERDOWN The cluster is down\r\n" : "+done\r\n"
+    }
+    let trial = try Trial(servers, timeout: .milliseconds(300))
+    await #expect(throws: RedisError.self) {
+      try await trial.route.send(RedisCommand("GET", ["a"]))
+    }
+    let refusal = await trial.refusals.first(1)[0]
+    #expect(refusal?.kind == .cluster)
+    #expect(refusal?.description.contains("CLUSTERDOWN The cluster is down") == true)
+    isDown.withLock { $0 = false }
+    while trial.refusals.count < 2 { _ = try await trial.route.send(RedisCommand("GET", ["a"])) }
+    #expect(trial.refusals.entries[1] == nil)
+    await trial.close()
+  }
+
+  @Test(.guarantee(.redirectedCommandsAreSentOnce))
+  func `a server that knows no host of the master is asked for the map of the slots`()
+    async throws
+  {
+    let servers = Answers { answers, server, _ in
+      server == 0 ? answers.movedToUnknownHost(of: 1) : "+done\r\n"
+    }
+    let trial = try Trial(servers)
+    #expect(try await trial.route.send(RedisCommand("GET", ["a"])).text == "done")
+    #expect(trial.route.master?.address == trial.address(of: 1))
+    await trial.close()
+  }
+
+  @Test(.guarantee(.clusterServersAreNotTrusted))
+  func `redirections cannot make any number of connections`() async throws {
+    let servers = Answers { answers, server, _ in
+      server == 0 ? answers.ask(1) : "+done\r\n"
+    }
+    let trial = try Trial(servers, limit: 1)
+    let error = await #expect(throws: RedisConnectionError.self) {
+      try await trial.route.send(RedisCommand("GET", ["a"]))
+    }
+    #expect(error?.description.contains("names more than") == true)
+    await trial.close()
+  }
+
+  @Test(.guarantee(.clusterServersAreNotTrusted))
+  func `an old map takes no slot from a master that answers, and its server is left`()
+    async throws
+  {
+    let (moved, kept, down) = (
+      RedisAddress.tcp(host: "127.0.0.1", port: 1), RedisAddress.tcp(host: "127.0.0.1", port: 2),
+      RedisAddress.tcp(host: "127.0.0.1", port: 3)
+    )
+    let old = try AnsweringServer { command in
+      switch command.words[0] {
+      case "HELLO": Answers.hello
+      case "CLUSTER":
+        "*2\r\n*3\r\n:0\r\n:99\r\n*2\r\n+127.0.0.1\r\n:2\r\n"
+          + "*3\r\n:100\r\n:16383\r\n*2\r\n+127.0.0.1\r\n:3\r\n"
+      default: command.usual
+      }
+    }
+    let cluster = try Cluster([old.address])
+    let settings = RedisConnection.Settings(.cluster([old.address]))
+    try cluster.begin(settings, isAnswering: { $0 != down }, onEvent: { _ in })
+    #expect(try await cluster.master(of: 0) == kept)
+    let connection = try RedisConnection(RedisConnection.Settings(old.address)) { _ in }
+    try cluster.move(0, to: moved, accordingTo: connection)
+    await Failover.poll {
+      cluster.search(for: [down])
+      return cluster.servers[0] != old.address
+    }
+    #expect(cluster.knownMaster(of: 0) == moved)
+    await connection.close()
+    await cluster.close()
   }
 }

@@ -75,6 +75,45 @@ struct `Slots of a cluster` {
     #expect(slots.servers.map(\.description) == ["seed:1", "a:1", "seed:3", "c:4", "b:2"])
   }
 
+  @Test(.guarantee(.clusterServersAreNotTrusted))
+  func `masters that answer keep their slots whatever a server says`() throws {
+    let (a, b) = (RedisAddress.tcp(host: "a", port: 1), RedisAddress.tcp(host: "b", port: 2))
+    var slots = try SlotsState([seed])
+    let map = RESPValue.array([range(0, 99, server("a", 1)), range(100, 199, server("b", 2))])
+    _ = try slots.learn(map, from: seed)
+    _ = try slots.move(5, to: b)
+    #expect(try !slots.learn(map, from: seed, keeping: [a, b]))
+    #expect(slots.master(of: 5) == b)
+    #expect(slots.isMaster(a))
+    // The other one has failed.
+    let new = RESPValue.array([range(0, 199, server("c", 3)), range(200, 300, server("a", 1))])
+    #expect(try slots.learn(new, from: seed, keeping: [a]))
+    #expect(slots.master(of: 0) == a)
+    #expect(slots.master(of: 5) == .tcp(host: "c", port: 3))
+    #expect(slots.master(of: 100) == .tcp(host: "c", port: 3))
+    #expect(slots.master(of: 250) == a)
+    #expect(!slots.isMaster(b))
+    slots.forget(0)
+    #expect(slots.master(of: 0) == nil)
+    #expect(slots.master(of: 1) == a)
+    #expect(try slots.learn(new, from: seed, keeping: [a]))
+    #expect(slots.master(of: 0) == .tcp(host: "c", port: 3))
+  }
+
+  @Test func `a server whose host name is not known is reached at its number`() throws {
+    func text(_ text: String) -> RESPValue { .string(Array(text.utf8)) }
+    var slots = try SlotsState([seed])
+    let words = RESPValue.array([text("hostname"), text(""), text("ip"), text("10.0.0.7")])
+    let master = RESPValue.array([text("?"), .integer(7), text("name"), words])
+    let bare = RESPValue.array([text("?"), .integer(8), text("name"), .array([])])
+    _ = try slots.learn(
+      .array([range(0, 99, master), range(100, 199, bare)]),
+      from: seed
+    )
+    #expect(slots.master(of: 0) == .tcp(host: "10.0.0.7", port: 7))
+    #expect(slots.master(of: 100) == .tcp(host: "seed", port: 8))
+  }
+
   @Test func `another server is asked after one that said nothing new for some times`() throws {
     var slots = try SlotsState([seed, .tcp(host: "other", port: 2)])
     var first: [String] = []

@@ -494,6 +494,105 @@ struct `Caches over a cluster` {
     try await close([node])
   }
 
+  @Test(.guarantee(.clusterFailuresAreInTheHealth))
+  func `a cluster that serves nothing is in the health until it serves again`() async throws {
+    let cluster = try await RedisCluster(options: ["--cluster-node-timeout", "1000"])
+    let node = try await Node(cluster.address, Guarded("1"), Self.soon)
+    #expect(try await node.request("k") == "1")
+    let other = (try cluster.owner(of: "values") + 1) % 3
+    cluster.kill(other)
+    for await health in node.engine.health() {
+      guard case .degraded(let reason) = health else { continue }
+      #expect(reason.contains("CLUSTERDOWN"))
+      break
+    }
+    try await cluster.restart(other)
+    await node.engine.becomesConnected()
+    try await close([node])
+  }
+
+  @Test(.guarantee(.clusterFailuresAreInTheHealth))
+  func `a slot without a master is in the health until it has one`() async throws {
+    let cluster = try await RedisCluster(options: Self.partial)
+    let slot = try cluster.slot(of: "values")
+    try cluster.performEverywhere("CLUSTER DELSLOTS \(slot)")
+    var options = RedisOptions()
+    Self.soon(&options)
+    let engine = try RedisEngine(cluster.address, options: options)
+    let cacher = engine.cacher(String.self, space: "values", schema: "1")
+    for await health in engine.health() {
+      guard case .isolated(let reason) = health else { continue }
+      #expect(reason.contains("no master has the slot \(slot)"))
+      break
+    }
+    let error = await #expect(throws: RedisEngineError.self) {
+      try await engine.connect(within: .milliseconds(100))
+    }
+    #expect(error?.description.contains("no master has the slot \(slot)") == true)
+    _ = try RedisShell.run("CLUSTER ADDSLOTS \(slot)", on: cluster.server(0))
+    try await engine.connect(within: .seconds(600))
+    withExtendedLifetime(cacher) {}
+    try await engine.close()
+  }
+
+  @Test(.guarantee(.clusterFailuresAreInTheHealth))
+  func `connecting waits for the masters of all spaces, whose refusal is an error`() async throws {
+    let isOpen = Guarded(false)
+    let port = Guarded<UInt16>(0)
+    let hello = AnsweringServer.hello.replacing("$10\r\nstandalone", with: "$7\r\ncluster")
+    let master = try AnsweringServer { command in
+      guard command.words[0] == "HELLO" else { return command.usual }
+      return isOpen.withLock { $0 }
+        ? hello : "-WRONGPASS invalid username-password pair or user is disabled.\r\n"
+    }
+    if case .tcp(_, let number) = master.address { port.withLock { $0 = number } }
+    let seed = try AnsweringServer { command in
+      switch command.words[0] {
+      case "HELLO": hello
+      case "CLUSTER":
+        "*1\r\n*3\r\n:0\r\n:16383\r\n*2\r\n+127.0.0.1\r\n:\(port.withLock { $0 })\r\n"
+      default: command.usual
+      }
+    }
+    let engine = try RedisEngine(.cluster([seed.address]), options: RedisOptions())
+    // Without a space, any server suffices.
+    try await engine.connect(within: .seconds(600))
+    let cacher = engine.cacher(String.self, space: "values", schema: "1")
+    let error = await #expect(throws: RedisEngineError.self) {
+      try await engine.connect(within: .seconds(600))
+    }
+    #expect(error?.kind == .authentication)
+    withExtendedLifetime(cacher) {}
+    try? await engine.close()
+  }
+
+  @Test(.guarantee(.idleProcessesSendOneCommand))
+  func `a slot has one heartbeat however many schemas there are`() async throws {
+    let cluster = try await RedisCluster(masters: 1)
+    var options = RedisOptions(commandTimeout: .seconds(60))
+    options.nearLease = .seconds(4)
+    options.fetchLease = .seconds(4)
+    let engine = try RedisEngine(cluster.address, options: options)
+    let cachers = (0..<20).map { engine.cacher(String.self, space: "values", schema: "\($0)") }
+    for cacher in cachers { #expect(try await cacher.entry(forKey: "k") == nil) }
+    func questions() throws -> Int {
+      let info = try RedisShell.run("INFO commandstats", on: cluster.server(0))
+      let calls = info.split(separator: "cmdstat_get:calls=").dropFirst().first
+      return Int(calls?.prefix { $0.isNumber } ?? "") ?? 0
+    }
+    // All of them are confirmed, again and again.
+    let (begin, before) = (ContinuousClock.now, try questions())
+    var last = engine.status.lastAnsweredBeat
+    for _ in 0..<3 {
+      await Failover.poll { engine.status.lastAnsweredBeat != last }
+      last = engine.status.lastAnsweredBeat
+    }
+    for cacher in cachers { await Failover.poll { cacher.trust.holds } }
+    let beats = Int(begin.duration(to: .now) / .seconds(1))
+    #expect(try questions() - before <= beats + 5)
+    try await engine.close()
+  }
+
   @Test(.guarantee(.clustersHaveOneConnectionPerMaster))
   func `a master that no cache uses can be down`() async throws {
     let cluster = try await RedisCluster(options: Self.partial)

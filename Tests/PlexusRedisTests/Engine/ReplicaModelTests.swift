@@ -137,6 +137,29 @@ struct `Clears that replicas acknowledge` {
     try await engine.close()
   }
 
+  @Test(.guarantee(.clearsWaitForReplicas))
+  func `the replicas of the master to which a slot was moved acknowledge a clear`() async throws {
+    let cluster = try await RedisCluster(masters: 2, replicas: 1)
+    let map = try Cluster(cluster.addresses)
+    var settings = RedisConnection.Settings(cluster.address)
+    settings.cluster = map
+    settings.commandTimeout = .seconds(60)
+    try map.begin(settings) { _ in }
+    let router = Router(settings)
+    let names = TierNames(space: "values", schema: "1")
+    let tier = Tier(space: "values", schema: "1", node: "a", route: Route(router, for: names.epoch))
+    let replicas = Replicas(1, over: router, within: .seconds(60))
+    try await replicas.acknowledge(tier)
+    let former = try await map.master(of: tier.route.slot)
+    try await cluster.moveSlot(of: "values", to: 1 - (try cluster.owner(of: "values")))
+    // The map is the old one still.
+    #expect(map.knownMaster(of: tier.route.slot) == former)
+    try await replicas.acknowledge(tier)
+    #expect(map.knownMaster(of: tier.route.slot) != former)
+    await router.close()
+    await map.close()
+  }
+
   @Test func `a clear throws without replicas, and after the end of its engine`() async throws {
     let server = try RedisServer()
     let engine = try await engine(server, replicas: 1) { $0.commandTimeout = .milliseconds(250) }

@@ -400,4 +400,67 @@ struct `Events over a cluster` {
     }
     for node in workers + [sender] { try await node.engine.close() }
   }
+
+  @Test func `a master that hangs delays no event that is given back at another one`() async throws
+  {
+    let cluster = try await RedisCluster(options: ["--cluster-require-full-coverage", "no"])
+    let hanging = try cluster.names(1, at: 0, prefix: "topic")[0]
+    let topic = try cluster.names(1, at: 1, prefix: "topic")[0]
+    func message(_ id: String) -> LinkMessage {
+      LinkMessage(id: id, type: "t", version: 1, origin: "o", body: [])
+    }
+    let nodes = try (0..<2).map { _ in
+      try EventNode(at: cluster.address) { $0.eventTimeout = .seconds(3_600) }
+    }
+    let (link, other) = (nodes[0].engine.events, nodes[1].engine.events)
+    let (received, end) = (Log<LinkPosition>(), Log<Void>())
+    let reader = Task {
+      for try await delivery in link.deliveries(of: hanging, EventNode.group) {
+        guard case .message(_, let position, _) = delivery else { continue }
+        received.append(position)
+        await end.first(1)
+        return
+      }
+    }
+    _ = try await link.publish(message("0"), to: hanging)
+    for number in 1...5 { _ = try await link.publish(message("\(number)"), to: topic) }
+    let started = Log<Void>()
+    let leaving = Log<Void>()
+    let leaver = Task {
+      for try await delivery in link.deliveries(of: topic, EventNode.group) {
+        guard case .message = delivery else { continue }
+        started.append(())
+        await leaving.first(1)
+        return
+      }
+    }
+    let position = await received.first(1)[0]
+    await started.first(1)
+    let handled = Log<String>()
+    let successor = Task {
+      for try await delivery in other.deliveries(of: topic, EventNode.group) {
+        guard case .message(let message, let position, _) = delivery else {
+          handled.append("connected")
+          continue
+        }
+        handled.append(message.id)
+        await other.acknowledge(position, of: topic, group: "group") { _ in }
+        if handled.count == 6 { return }
+      }
+    }
+    await handled.contains("connected")
+    cluster.server(0).suspend()
+    let acknowledging = Task {
+      await link.acknowledge(position, of: hanging, group: "group") { _ in }
+    }
+    await nodes[0].status { $0.unacknowledgedEvents > 0 }
+    leaving.append(())
+    try await successor.value
+    #expect(Set(handled.entries.dropFirst()) == Set((1...5).map(String.init)))
+    cluster.server(0).resume()
+    await acknowledging.value
+    end.append(())
+    _ = try await (reader.value, leaver.value)
+    for node in nodes { try await node.engine.close() }
+  }
 }

@@ -276,6 +276,14 @@ extension Guarantee {
     "The servers of a cluster are not trusted: redirections, maps and their sizes are checked."
   )
 
+  public static let clusterFailuresAreInTheHealth = Guarantee(
+    .storage,
+    """
+    A cluster that does not execute the commands of a space, has no master of its slot, or whose \
+    master refuses the connection, is in the health with the reason.
+    """
+  )
+
   public static let clusterErrorsSayWhatToDo = Guarantee(
     .storage,
     """
@@ -288,7 +296,7 @@ extension Guarantee {
     .storage,
     """
     An idle process with a Redis server sends one small command for each heartbeat, whatever the \
-    number of its caches.
+    number of its caches; in a cluster, one for each slot in use.
     """
   )
 
