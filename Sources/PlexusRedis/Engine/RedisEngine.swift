@@ -108,7 +108,8 @@ public final actor RedisEngine {
   /// }
   /// ```
   ///
-  /// The engine connects by itself: a call that throws ends nothing.
+  /// The engine connects by itself: a call that throws ends nothing. In a cluster, the call waits for the masters of all
+  /// caches that exist when it is called; without one, for any server.
   ///
   /// - Parameter limit: The time to wait.
   /// - Throws: A ``RedisEngineError``: at once if the server refuses the password, the certificate or the database, or runs in
