@@ -305,7 +305,7 @@ struct `The way of a command through a cluster` {
   }
 
   @Test(.guarantee(.redirectedCommandsAreSentOnce))
-  func `a server that knows no host of the master is asked for the map of the slots`()
+  func `a server that knows no host of the master is asked where the slots are`()
     async throws
   {
     let servers = Answers { answers, server, _ in
