@@ -88,7 +88,7 @@ final class Router: Sendable {
       if let known = try use(address) { return known }
       let number = try state.withLock { state in
         guard state.masters.count < limit else {
-          throw SlotsState.tooManyServers(at: settings.address)
+          throw SlotsState.tooManyServers(at: address)
         }
         state.lastNumber += 1
         state.active.insert(state.lastNumber)

@@ -7,11 +7,11 @@ extension ConnectionLoop {
   ///
   /// - Parameters:
   ///   - commands: The commands.
-  ///   - deadline: A time at which they end before the command timeout.
+  ///   - deadline: A time at which they end before the command timeout, if there is one.
   /// - Returns: A result for each command, in the same order.
   func send(
     _ commands: [RedisCommand],
-    until deadline: Nanoseconds?
+    until deadline: Nanoseconds? = nil
   ) async -> [Result<RESPValue, any Error>] {
     guard !commands.isEmpty, !Task.isCancelled else {
       return commands.map { _ in .failure(CancellationError()) }

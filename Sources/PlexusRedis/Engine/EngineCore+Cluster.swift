@@ -1,5 +1,6 @@
 // The part of an engine that follows the slots of its spaces through a cluster.
 
+internal import Plexus
 internal import PlexusSupport
 
 extension EngineCore {
