@@ -582,10 +582,9 @@ struct `Caches over a cluster` {
     }
     // All of them are confirmed, again and again.
     let (begin, before) = (ContinuousClock.now, try questions())
-    var last = engine.status.lastAnsweredBeat
     for _ in 0..<3 {
+      let last = engine.status.lastAnsweredBeat
       await Failover.poll { engine.status.lastAnsweredBeat != last }
-      last = engine.status.lastAnsweredBeat
     }
     for cacher in cachers { await Failover.poll { cacher.trust.holds } }
     let beats = Int(begin.duration(to: .now) / .seconds(1))
