@@ -1,5 +1,6 @@
 import Foundation
 import Plexus
+import PlexusSupport
 import TestSupport
 import Testing
 
@@ -149,8 +150,13 @@ struct `Clears that replicas acknowledge` {
     let names = TierNames(space: "values", schema: "1")
     let tier = Tier(space: "values", schema: "1", node: "a", route: Route(router, for: names.epoch))
     let replicas = Replicas(1, over: router, within: .seconds(60))
-    try await replicas.acknowledge(tier)
+    // The check of a connection that is being made does not count.
+    for _ in 0..<2 { try await replicas.acknowledge(tier) }
     let former = try await map.master(of: tier.route.slot)
+    let isChecked = try router.master(at: former).connection.checked.withLock {
+      $0.isChecked(names.schemas)
+    }
+    #expect(isChecked)
     try await cluster.moveSlot(of: "values", to: 1 - (try cluster.owner(of: "values")))
     // The map is the old one still.
     #expect(map.knownMaster(of: tier.route.slot) == former)
