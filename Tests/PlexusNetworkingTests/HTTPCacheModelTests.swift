@@ -35,7 +35,7 @@ private final class HTTPHistory {
     let promise: String
   }
 
-  private var random: SplitMix
+  private var random: SeededRandom
   private(set) var lines: [String] = []
 
   private let clock = ManualClock()
@@ -55,7 +55,7 @@ private final class HTTPHistory {
   private static let start = 1_800_001_800
 
   init(seed: UInt64) {
-    random = SplitMix(state: seed)
+    random = SeededRandom(seed: seed)
     var rules = HTTPRules.patient
     rules.cookies = jar
     self.rules = rules
@@ -485,15 +485,6 @@ private final class HeldTransport: HTTPTransport {
   }
 }
 
-/// A small generator of random numbers.
-private struct SplitMix {
-  var state: UInt64
-
-  mutating func below(_ limit: Int) -> Int {
-    state &+= 0x9E37_79B9_7F4A_7C15
-    var z = state
-    z = (z ^ (z >> 30)) &* 0xBF58_476D_1CE4_E5B9
-    z = (z ^ (z >> 27)) &* 0x94D0_49BB_1331_11EB
-    return Int((z ^ (z >> 31)) % UInt64(limit))
-  }
+extension SeededRandom {
+  fileprivate mutating func below(_ limit: Int) -> Int { Int(next() % UInt64(limit)) }
 }

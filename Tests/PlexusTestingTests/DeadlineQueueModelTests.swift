@@ -11,7 +11,7 @@ import Testing
 
   @Test(arguments: 1...50)
   func `a deadline queue behaves like a sorted list`(seed: Int) {
-    var random = Generator(seed: seed)
+    var random = SeededRandom(seed: UInt64(seed))
     var queue = DeadlineQueue<Entry>()
     var model: [Entry] = []
     var now = 0
@@ -87,19 +87,5 @@ import Testing
 
   private func instant(_ seconds: Int) -> ManualClock.Instant {
     ManualClock.Instant(offset: .seconds(seconds))
-  }
-}
-
-/// A random number generator that is deterministic for a seed.
-private struct Generator {
-  private var state: UInt64
-
-  init(seed: Int) {
-    state = UInt64(seed)
-  }
-
-  mutating func next() -> UInt64 {
-    state = state &* 6_364_136_223_846_793_005 &+ 1_442_695_040_888_963_407
-    return (state ^ (state >> 31)) >> 16
   }
 }

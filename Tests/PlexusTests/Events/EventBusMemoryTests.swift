@@ -82,7 +82,6 @@ import Testing
 
   @Test(arguments: Ending.allCases, [true, false])
   func `a handler is released with its captures`(ending: Ending, isAsync: Bool) async {
-    final class Owner: Sendable {}
     let census = Census()
     var bus: EventBus? = EventBus()
     var token: ObservationToken?
@@ -133,7 +132,6 @@ import Testing
 
   @Test(arguments: [true, false])
   func `a handler of a released owner is released at the next event`(isAsync: Bool) async {
-    final class Owner: Sendable {}
     let (bus, census) = (EventBus(), Census())
     do {
       let captured = census.parcel()
@@ -150,7 +148,6 @@ import Testing
   }
 
   @Test func `handlers of released owners do not accumulate without posts`() {
-    final class Owner: Sendable {}
     let (bus, census) = (EventBus(), Census())
     for _ in 0..<10_000 {
       let captured = census.parcel()

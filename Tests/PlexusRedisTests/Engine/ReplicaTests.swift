@@ -1,9 +1,8 @@
 import Foundation
 import Plexus
+import PlexusRedis
 import TestSupport
 import Testing
-
-@testable import PlexusRedis
 
 @Suite(
   .fewAtOnce,
