@@ -38,15 +38,6 @@ import Testing
     }
   }
 
-  @Test func `a deadline queue ignores an id that was never inserted or was removed`() {
-    var queue = DeadlineQueue<String>()
-    #expect(queue.remove(id: 1) == nil)
-    queue.insert("a", deadline: instant(1), id: 1)
-    #expect(queue.remove(id: 1) == "a")
-    #expect(queue.remove(id: 1) == nil)
-    #expect(queue.removeAll(dueAt: instant(9)) == [])
-  }
-
   @Test(arguments: [1, 10, 1000])
   func `a deadline queue keeps its order when most entries are removed`(every: Int) {
     var queue = DeadlineQueue<Int>()

@@ -195,18 +195,4 @@ import Testing
     gate.open()
     await census.falls(to: 0)
   }
-
-  @Test func `a stream is unsubscribed when it is dropped or its task is cancelled`() async {
-    let bus = EventBus()
-    var stream: AsyncStream<Ping>? = bus.subscribe(to: Ping.self)
-    #expect(bus.subscriberCount(for: Ping.self) == 1)
-    stream = nil
-    #expect(bus.subscriberCount(for: Ping.self) == 0)
-    let subscription = bus.subscription(to: Ping.self)
-    let loop = Task { for await _ in subscription {} }
-    loop.cancel()
-    await loop.value
-    #expect(bus.subscriberCount(for: Ping.self) == 0)
-    withExtendedLifetime((stream, subscription)) {}
-  }
 }
