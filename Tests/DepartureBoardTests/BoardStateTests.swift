@@ -1,5 +1,6 @@
 import Foundation
 import Plexus
+import PlexusTesting
 import TestSupport
 import Testing
 
@@ -24,7 +25,7 @@ import Testing
 
   private func delayed(_ time: String) -> FlightChange.Status { .delayed(until: .at(time)) }
 
-  @Test mutating func `counts each announced flight once`() {
+  @Test mutating func `the state of a board counts each announced flight once`() {
     for id in 0..<3 { announce(.init(id, .scheduled)) }
     announce(.init(0, departed("10:00")), .init(1, .cancelled))
     announce(.init(0, departed("10:00")), .init(0, .cancelled), .init(1, .cancelled))
@@ -36,7 +37,8 @@ import Testing
     #expect(state.rows.map(\.status) == [departed("10:00"), .cancelled, .scheduled])
   }
 
-  @Test mutating func `has its rows in the order in which flights are expected to leave`() {
+  @Test
+  mutating func `the rows of a board are in the order in which flights are expected to leave`() {
     state = BoardState(flights: [.sample(0), .sample(1, at: "09:00"), .sample(2), .sample(3)])
     for id in 0..<4 { announce(.init(id, .scheduled)) }
     #expect(state.rows.map(\.id) == [1, 0, 2, 3])
@@ -44,7 +46,9 @@ import Testing
     #expect(state.rows.map(\.id) == [3, 0, 2, 1])
   }
 
-  @Test mutating func `shows each change of another board once, and its own repetition not again`()
+  @Test
+  mutating func
+    `the state of a board applies a change of another board once, and its own only once`()
   {
     hear(.init(0, .scheduled), .init(0, delayed("10:30")))
     #expect(state.rows.map(\.status) == [delayed("10:30")])
@@ -61,7 +65,10 @@ import Testing
     #expect(state.departedCount == 1 && state.cancelledCount == 0 && state.heardCount == 2)
   }
 
-  @Test mutating func `shows a change of a flight that it has not announced itself`() {
+  @Test
+  mutating func
+    `the state of a board applies a change of a flight that it has not announced itself`()
+  {
     hear(.init(3, departed("10:02")))
     #expect(state.flightCount == 1 && state.departedCount == 1 && state.heardCount == 1)
     announce(.init(3, .scheduled), .init(3, delayed("10:02")), .init(3, departed("10:02")))
@@ -69,7 +76,9 @@ import Testing
     #expect(state.rows.map(\.status) == [departed("10:02")])
   }
 
-  @Test mutating func `does not show changes of other programs that are not of this day`() {
+  @Test
+  mutating func `the state of a board ignores changes by other programs that are not of this day`()
+  {
     let end = Duration(secondsComponent: .max, attosecondsComponent: 0)
     for time in [ClockTime(sinceMidnight: end), ClockTime(sinceMidnight: .zero - end)] {
       hear(.init(0, .departed(at: time)), .init(0, .delayed(until: time)))
@@ -78,7 +87,7 @@ import Testing
     #expect(state.rows.isEmpty && state.heardCount == 0)
   }
 
-  @Test mutating func `does not show a flight again that has left the board`() {
+  @Test mutating func `a flight that has left the board is not shown again`() {
     announce(.init(0, .scheduled), .init(0, departed("10:00")))
     clock("10:00")
     state.answerAll()
@@ -90,7 +99,10 @@ import Testing
     #expect(state.flightCount == 1 && state.heardCount == 0)
   }
 
-  @Test mutating func `looks up the details of each row once if it is answered`() {
+  @Test
+  mutating func
+    `the state of a board looks up the details of a row once if the lookup is answered`()
+  {
     clock("09:00")
     announce(.init(1, .scheduled), .init(0, .scheduled))
     #expect(state.lookUp().map(\.id) == [0, 1])
@@ -107,7 +119,7 @@ import Testing
   @Test(arguments: [
     RowDetails.unanswered, .stale, RowDetails(aircraft: .answered(nil, isStale: true)),
   ])
-  mutating func `repeats a lookup with a stale or missing answer after ten minutes`(
+  mutating func `the state of a board repeats a lookup with a stale or no answer after ten minutes`(
     details: RowDetails
   ) {
     clock("09:00")
@@ -119,7 +131,7 @@ import Testing
     #expect(state.lookUp().map(\.id) == [0])
   }
 
-  @Test mutating func `counts stale answers, also of rows that have left`() {
+  @Test mutating func `the state of a board counts stale answers, also for rows that have left`() {
     announce(.init(0, .scheduled), .init(1, .scheduled))
     _ = state.lookUp()
     state.apply(.answered(.stale, for: 0))
@@ -128,7 +140,8 @@ import Testing
     #expect(state.staleCount == 4)
   }
 
-  @Test mutating func `reports a row once, when its outcome is known and its lookup is answered`() {
+  @Test
+  mutating func `a row is reported once, when its outcome is known and its lookup is answered`() {
     announce(.init(0, .scheduled))
     state.answerAll()
     #expect(state.report().isEmpty)
@@ -143,7 +156,7 @@ import Testing
     #expect(state.report().map(\.id) == [1])
   }
 
-  @Test mutating func `removes a reported row ten minutes after its flight has departed`() {
+  @Test mutating func `a reported row is removed ten minutes after its flight has departed`() {
     for id in 0..<3 { announce(.init(id, .scheduled)) }
     announce(.init(0, departed("10:05")), .init(1, .cancelled))
     clock("23:00")
@@ -156,7 +169,8 @@ import Testing
     }
   }
 
-  @Test mutating func `reports the time, the origin, the requests and the end`() {
+  @Test
+  mutating func `the state of a board reports the time, the origin, the requests and the end`() {
     clock("09:07")
     state.apply(.origin(isOnline: false))
     state.apply(.report(CacheStatistics(hits: 5), isLast: false))
@@ -252,5 +266,157 @@ extension RowDetails {
       destination: .answered(honolulu, isStale: false),
       weather: .answered(weather, isStale: isStale)
     )
+  }
+}
+
+@MainActor
+@Suite(.fewAtOnce) struct `The board` {
+  private let bus = EventBus()
+  private let gate = Gate()
+
+  /// Returns a board whose lookups are answered once the gate is open; cancelled lookups are not answered.
+  private func board(waitsForAnswers: Bool) -> Board {
+    let board = Board(flights: [.sample(0), .sample(1)]) { [gate] _ in
+      (try? await gate.wait()) == nil ? RowDetails() : .complete
+    }
+    board.follow(bus, waitsForAnswers: waitsForAnswers)
+    return board
+  }
+
+  private func announce(_ ids: Flight.ID..., at time: String = "09:00") async {
+    for id in ids { await bus.postAndWait(FlightChange(id, .scheduled)) }
+    await bus.postAndWait(MomentReached(moment: .at(time)))
+  }
+
+  @Test func `a board requests and shows the details of announced flights`() async {
+    let board = board(waitsForAnswers: false)
+    await announce(0, 1)
+    #expect(board.store.state.time == .at("09:00"))
+    #expect(board.store.state.rows.map(\.details) == [RowDetails(), RowDetails()])
+    let end = Task { await board.finish() }
+    // The jobs of the main actor run in order, so the call has begun and waits.
+    for _ in 0..<5 { await Task {}.value }
+    #expect(!board.store.state.bulletin.isLast)
+    gate.open()
+    await end.value
+    #expect(board.store.state.rows.map(\.details) == [.complete, .complete])
+    #expect(board.store.state.bulletin.isLast)
+  }
+
+  @Test func `a board in waiting mode delays a moment until all rows are answered`() async {
+    let board = board(waitsForAnswers: true)
+    let bulletins = Recorder(board.store.subscription(toChangesOf: \.bulletin))
+    let day = Task { await announce(0, 1) }
+    await gate.arrivals(2)
+    #expect(bulletins.elements.count <= 1)
+    #expect(board.store.state.bulletin == Bulletin())
+    gate.open()
+    await day.value
+    #expect(board.store.state.bulletin.time == .at("09:00"))
+    #expect(board.store.state.rows.map(\.details) == [.complete, .complete])
+  }
+
+  @Test func `a board requests the details of each row once, and reports the row once`() async {
+    let board = board(waitsForAnswers: true)
+    let bulletins = Recorder(board.store.subscription(toChangesOf: \.bulletin))
+    gate.open()
+    await announce(0)
+    await announce(1, at: "09:01")
+    await bus.postAndWait(FlightChange(0, .cancelled))
+    await announce(at: "09:30")
+    await announce(at: "09:31")
+    await gate.arrivals(2)
+    #expect(await bulletins.first(5).map { $0.new.rows.map(\.id) } == [[], [], [], [0], []])
+  }
+
+  /// Blocks the store of a board with an action of another thread, until the semaphore is signaled.
+  private func holdUp(_ board: Board) async throws -> DispatchSemaphore {
+    let entered = Gate()
+    let turnstile = DispatchSemaphore(value: 0)
+    let store = board.store
+    let changes = store.changes(of: { state in
+      guard !state.isOriginOnline else { return 0 }
+      entered.open()
+      turnstile.wait()
+      turnstile.signal()
+      return 0
+    })
+    Thread.detachNewThread {
+      store.dispatch(.origin(isOnline: false))
+      withExtendedLifetime(changes) {}
+    }
+    try await entered.wait()
+    return turnstile
+  }
+
+  @Test func `a board ends after it has processed the last moment`() async throws {
+    let board = board(waitsForAnswers: false)
+    let turnstile = try await holdUp(board)
+    await announce(0, 1)
+    let isEnded = Gate()
+    let end = Task {
+      await board.finish()
+      isEnded.open()
+    }
+    for _ in 0..<5 { await Task {}.value }
+    turnstile.signal()
+    // Both rows wait for their details.
+    await gate.arrivals(2)
+    for _ in 0..<5 { await Task {}.value }
+    #expect(!isEnded.isOpen)
+    gate.open()
+    await end.value
+    #expect(board.store.state.rows.map(\.details) == [.complete, .complete])
+  }
+
+  @Test func `a board requests details once even if moments arrive faster than it processes them`()
+    async throws
+  {
+    let questions = Messenger<Flight.ID>()
+    let asked = Recorder(questions.subscription())
+    let board = Board(flights: [.sample(0), .sample(1)]) { flight in
+      questions.send(flight.id)
+      return .complete
+    }
+    board.follow(bus, waitsForAnswers: false)
+    let turnstile = try await holdUp(board)
+    await announce(0)
+    await announce(1, at: "09:01")
+    await announce(at: "09:02")
+    turnstile.signal()
+    await board.finish()
+    questions.finish()
+    #expect(await asked.finished().sorted() == [0, 1])
+  }
+
+  @Test func `a board shows the changes that other boards share, and not its own again`() async {
+    let board = board(waitsForAnswers: false)
+    await bus.postAndWait(SharedChange(board: board.name, change: FlightChange(0, .cancelled)))
+    #expect(board.store.state.rows.isEmpty)
+    await bus.postAndWait(SharedChange(board: "other", change: FlightChange(1, .cancelled)))
+    #expect(board.store.state.rows.map(\.id) == [1])
+    #expect(board.store.state.heardCount == 1)
+  }
+
+  @Test func `a board ends its pending requests when it is stopped`() async {
+    let board = board(waitsForAnswers: true)
+    let day = Task { await announce(0, 1) }
+    await gate.arrivals(2)
+    board.stop()
+    await day.value
+    #expect(board.store.state.rows.map(\.details) == [RowDetails(), RowDetails()])
+    #expect(bus.subscriberCount(for: FlightChange.self) == 0)
+    #expect(bus.subscriberCount(for: MomentReached.self) == 0)
+  }
+
+  @Test func `a board cancels its requests when it is released`() async {
+    var board: Board? = board(waitsForAnswers: false)
+    await announce(0, 1)
+    await gate.arrivals(2)
+    weak let store = board?.store
+    #expect(store != nil)
+    board = nil
+    #expect(store == nil)
+    #expect(bus.subscriberCount(for: FlightChange.self) == 0)
   }
 }

@@ -11,7 +11,9 @@ import Testing
 
   private static let short = ["--plain", "--speed", "max", "--until", "05:00", "--latency", "0"]
 
-  @Test func `reports that its output is closed, and does not write it elsewhere`() async throws {
+  @Test func `the program reports that its output is closed, and does not write it elsewhere`()
+    async throws
+  {
     let arguments = Self.short + ["--cache", folder.path]
     let ending = try await Program(arguments, shell: "exec \"$0\" \"$@\" >&- <&-").ending()
     #expect(ending.status == 74)
@@ -24,7 +26,7 @@ import Testing
   }
 
   #if os(Linux)
-  @Test func `reports that its output is full`() async throws {
+  @Test func `the program reports that the disk of its output is full`() async throws {
     let ending = try await Program(["--help"], shell: "exec \"$0\" \"$@\" > /dev/full").ending()
     #expect(ending.status == 74)
     #expect(ending.errors.contains("No space left on device"))
@@ -32,7 +34,7 @@ import Testing
   }
   #endif
 
-  @Test func `ends although its output is not read`() async throws {
+  @Test func `the program ends although its output is not read`() async throws {
     let arguments = ["--plain", "--speed", "max", "--latency", "0", "--cache", folder.path]
     let program = try Program(arguments, isClogged: true)
     // Output is written before any file.
@@ -43,7 +45,7 @@ import Testing
     #expect(ending.errors == "")
   }
 
-  @Test func `continues when its files may not grow`() async throws {
+  @Test func `the program continues when its files cannot grow`() async throws {
     let arguments = Self.short + ["--cache", folder.path]
     let ending = try await Program(arguments, shell: "ulimit -f 4; exec \"$0\" \"$@\"").ending()
     #expect(ending.status == 0)
@@ -52,7 +54,9 @@ import Testing
     #expect(ending.output.contains("departed 04:58"))
   }
 
-  @Test func `shows a filter with control characters without interpreting them`() async throws {
+  @Test func `the program shows the control characters of a filter without interpreting them`()
+    async throws
+  {
     let terminal = try PseudoTerminal(columns: 60, rows: 20)
     let arguments = Self.short.filter { $0 != "--plain" } + ["--filter", "x\u{1B}[2Jy\n日\u{7}"]
     let program = try Program(arguments, terminal: terminal.device)
@@ -63,7 +67,7 @@ import Testing
   }
 
   @Test(arguments: [["--sped"], ["--online-at", "09:00"], ["a\nb"], ["--speed", "\u{1B}[2J"]])
-  func `rejects invalid arguments in one line, without interpreting control characters`(
+  func `the program rejects invalid arguments in one line, without control characters`(
     arguments: [String]
   ) async throws {
     let ending = try await Program(arguments).ending()
@@ -73,7 +77,9 @@ import Testing
     #expect(ending.errors.dropLast().unicodeScalars.allSatisfy { (0x20..<0x7F).contains($0.value) })
   }
 
-  @Test func `supports the highest speed, and a day that ends before it begins`() async throws {
+  @Test func `the program supports the highest speed, and a day that ends before it begins`()
+    async throws
+  {
     let ending = try await Program.run("--plain", "--latency", "0", "--speed", "100000")
     #expect(ending.status == 0)
     #expect(ending.count("flights") == 930 && ending.count("cancelled") == 472)

@@ -7,7 +7,7 @@ import Testing
   /// The last line of the summary.
   private static let end = "counted by the origin"
 
-  @Test func `replays the whole day and counts it`() async throws {
+  @Test func `the program replays the whole day and counts its flights`() async throws {
     let ending = try await Program.run("--plain", "--speed", "max")
     #expect(ending.status == 0)
     #expect(ending.errors == "")
@@ -31,7 +31,9 @@ import Testing
     #expect(!ending.output.contains("\u{1B}"))
   }
 
-  @Test func `shows stale values while the origin is offline, and recovers`() async throws {
+  @Test func `the program shows stale values while the origin is offline, and recovers`()
+    async throws
+  {
     let ending = try await Program.run(
       "--speed",
       "max",
@@ -64,7 +66,7 @@ import Testing
     }
   }
 
-  @Test func `prints its help`() async throws {
+  @Test func `the program prints its help`() async throws {
     let ending = try await Program.run("--help")
     #expect(ending.status == 0)
     #expect(ending.output.contains("usage: DepartureBoard"))
@@ -72,7 +74,7 @@ import Testing
   }
 
   @Test(arguments: [SIGINT, SIGTERM])
-  func `prints the summary when a signal ends it`(
+  func `the program prints the summary when a signal ends it`(
     signal: Int32
   ) async throws {
     let program = try Program(["--plain", "--speed", "10000"])
@@ -85,7 +87,7 @@ import Testing
     #expect(ending.sum("requests") > 0)
   }
 
-  @Test func `does not wait for answers when it is interrupted`() async throws {
+  @Test func `the program does not wait for answers when it is interrupted`() async throws {
     // The first answers arrive after ten seconds. On a busy machine a run can take that long, but not every
     // time.
     for _ in 0..<5 {
@@ -104,7 +106,7 @@ import Testing
     Issue.record("it waits for answers")
   }
 
-  @Test func `ends when its output is closed`() async throws {
+  @Test func `the program ends when its output is closed`() async throws {
     let program = try Program(["--plain", "--speed", "100000", "--latency", "0"])
     try program.closeOutput()
     let ending = await program.ending(readsOutput: false)
@@ -112,7 +114,7 @@ import Testing
     #expect(ending.errors == "")
   }
 
-  @Test func `reports that the port is in use`() async throws {
+  @Test func `the program reports that its port is in use`() async throws {
     let other = try LoopbackOrigin()
     let ending = try await Program.run("--plain", "--speed", "max", "--port", "\(other.port)")
     #expect(ending.status == 1)
@@ -121,7 +123,9 @@ import Testing
     #expect(ending.errors.count { $0 == "\n" } == 1)
   }
 
-  @Test func `uses the alternate screen of a terminal and restores the main one`() async throws {
+  @Test func `the program uses the alternate screen of a terminal, and restores the main one`()
+    async throws
+  {
     let terminal = try PseudoTerminal(columns: 60, rows: 20)
     #expect(terminal.echoes)
     let program = try Program(["--speed", "10000", "--latency", "0"], terminal: terminal.device)
@@ -146,7 +150,7 @@ import Testing
     }
   }
 
-  @Test func `fits into a window whose size changes`() async throws {
+  @Test func `the program fits its board into a window whose size changes`() async throws {
     let terminal = try PseudoTerminal(columns: 120, rows: 30)
     let program = try Program(["--speed", "3000", "--latency", "0"], terminal: terminal.device)
     let wide = try await terminal.read(untilFrame: { _ in true })
@@ -167,7 +171,7 @@ import Testing
   }
 
   @Test(arguments: ["xterm", "dumb"])
-  func `prints plain lines to a terminal when asked, or if it cannot draw`(
+  func `the program prints plain lines to a terminal on request, or if it cannot draw`(
     kind: String
   ) async throws {
     let terminal = try PseudoTerminal(columns: 60, rows: 20)

@@ -19,7 +19,9 @@ import Testing
     Array(ending.lines.prefix { !$0.hasPrefix("flights  ") })
   }
 
-  @Test func `serves the next run, which shows the same board`() async throws {
+  @Test func `the cache of the program serves the next run, which shows the same board`()
+    async throws
+  {
     let first = try await run()
     #expect(first.status == 0 && first.errors == "")
     #expect(first.count("fetches") == 755)
@@ -39,7 +41,9 @@ import Testing
     #expect(second.count("origin requests") == second.sum("fetches", "revalidated"))
   }
 
-  @Test func `provides stale values while the origin is offline all day`() async throws {
+  @Test func `the cache of the program has stale values while the origin is offline all day`()
+    async throws
+  {
     _ = try await run("--until", "07:00")
     let ending = try await run("--until", "07:00", "--offline-at", "00:00", "--online-at", "24:00")
     #expect(ending.status == 0)
@@ -50,7 +54,7 @@ import Testing
     #expect(ending.output.contains("(stale)"))
   }
 
-  @Test func `is complete when a signal ends it`() async throws {
+  @Test func `the cache of the program is complete when a signal ends the program`() async throws {
     let program = try Program([
       "--plain", "--speed", "max", "--latency", "0", "--cache", folder.path,
     ])
@@ -64,7 +68,9 @@ import Testing
     #expect(next.sum("from disk") > 0)
   }
 
-  @Test func `contains the written values after the program is killed`() async throws {
+  @Test func `the cache of the program contains the written values after the program is killed`()
+    async throws
+  {
     let program = try Program([
       "--plain", "--speed", "max", "--latency", "0", "--cache", folder.path,
     ])
@@ -80,7 +86,7 @@ import Testing
     #expect(next.sum("fetches", "from disk") == 755)
   }
 
-  @Test func `is empty with --no-cache, and no temporary files stay`() async throws {
+  @Test func `the program leaves no cache and no temporary files with --no-cache`() async throws {
     try FileManager.default.createDirectory(at: folder.url, withIntermediateDirectories: true)
     let arguments = ["--plain", "--speed", "max", "--until", "05:30", "--no-cache"]
     let environment = ["TMPDIR": folder.path]
@@ -91,7 +97,7 @@ import Testing
   }
 
   @Test(arguments: ["cut", "garbled"])
-  func `can be damaged without an effect on the board`(damage: String) async throws {
+  func `a damaged cache of the program has no effect on the board`(damage: String) async throws {
     let first = try await run("--until", "06:00")
     for name in try FileManager.default.subpathsOfDirectory(atPath: folder.path) {
       let file = folder.url.appending(path: name)
@@ -105,7 +111,7 @@ import Testing
     #expect(second.count("badges") == first.count("badges"))
   }
 
-  @Test func `that cannot be used is reported in one line`() async throws {
+  @Test func `a cache of the program that cannot be used is reported in one line`() async throws {
     try Data("x".utf8).write(to: URL(filePath: folder.path.trimmingSuffix("/")))
     let ending = try await run()
     #expect(ending.status == 1)
@@ -115,7 +121,7 @@ import Testing
   }
 
   #if os(Linux)
-  @Test func `is in the user's caches by default`() async throws {
+  @Test func `the cache of the program is in the user's caches by default`() async throws {
     let arguments = ["--plain", "--speed", "max", "--until", "05:30"]
     let first = try await Program(arguments, caches: folder.url).ending()
     #expect(first.status == 0 && first.errors == "")
@@ -124,7 +130,7 @@ import Testing
     #expect(second.sum("from disk") > 0)
   }
 
-  @Test func `is not used if the user's caches are not available`() async throws {
+  @Test func `the program uses no cache if the user's caches are not available`() async throws {
     try Data("x".utf8).write(to: URL(filePath: folder.path.trimmingSuffix("/")))
     let arguments = ["--plain", "--speed", "max", "--until", "05:30"]
     let ending = try await Program(arguments, caches: folder.url).ending()
@@ -143,7 +149,9 @@ extension String {
 }
 
 @Suite(.fewAtOnce, .serialized) struct `The filter of the program` {
-  @Test func `selects matching lines, and keeps the totals of the whole day`() async throws {
+  @Test func `the filter of the program selects matching lines, and keeps the totals of the day`()
+    async throws
+  {
     let ending = try await Program.run(
       "--plain",
       "--speed",
@@ -163,7 +171,7 @@ extension String {
     #expect(rows.allSatisfy { $0.contains("Delta") && $0.contains("cancelled") })
   }
 
-  @Test func `is typed on a terminal, erased and cleared`() async throws {
+  @Test func `the filter of the program is typed on a terminal, erased and cleared`() async throws {
     let terminal = try PseudoTerminal(columns: 120, rows: 30)
     let program = try Program(["--speed", "3000", "--latency", "0"], terminal: terminal.device)
     // The program reads the keyboard once it has drawn its first frame.

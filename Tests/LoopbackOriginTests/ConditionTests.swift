@@ -104,7 +104,7 @@ struct `An origin with conditional requests` {
     (["If-Modified-Since: Fri, 08 Feb 2013 06:00:00 GMT", "If-None-Match: \"v2\""], 200),
     (["If-None-Match: \"v1\"", "Range: bytes=0-1"], 304),
   ])
-  func `the tag counts more than the date, and both more than the range`(
+  func `an origin prefers the tag of a condition to its date, and both to the range`(
     fields: [String],
     status: Int
   ) async throws {
@@ -134,7 +134,7 @@ struct `An origin with conditional requests` {
     #expect(response.body == (status == 206 ? "56789" : "0123456789"))
   }
 
-  @Test func `HEAD describes the whole resource`() async throws {
+  @Test func `an origin describes the whole resource in an answer to HEAD`() async throws {
     let client = try await RawClient(port: origin.port)
     let response = try await client.exchange("/file", method: "HEAD", headers: ["Range: bytes=0-1"])
     #expect(response.status == 200)

@@ -26,7 +26,9 @@ struct `An origin with faults` {
     #expect(origin.statistics.requests == ["/file": 2])
   }
 
-  @Test func `faults occur one after another, each a number of times`() async throws {
+  @Test func `the faults of an origin occur one after another, each a number of times`()
+    async throws
+  {
     origin.inject(.status(500), for: "/file", count: 2)
     origin.inject(.status(404), for: "/file")
     origin.inject(.status(429), for: "/other")
@@ -166,7 +168,7 @@ struct `An origin with faults` {
     #expect(try await client.exchange("/file").body == "0123456789")
   }
 
-  @Test func `a drip ends when the client disconnects`() async throws {
+  @Test func `an origin stops dripping a body when the client disconnects`() async throws {
     let origin = origin
     origin.inject(.drip(bytes: 1, every: .seconds(1)), for: "/file")
     do {
@@ -179,7 +181,7 @@ struct `An origin with faults` {
     #expect(origin.statistics.openConnections == 0)
   }
 
-  @Test func `a handler returns a fault with its response`() async throws {
+  @Test func `a handler of an origin can return a fault with its response`() async throws {
     origin.route("/flaky") { request in
       var response = OriginResponse(text: "0123456789")
       if request.query("fails") == "yes" { response.fault = .truncation(afterBytes: 2) }
@@ -190,7 +192,7 @@ struct `An origin with faults` {
     #expect(try await client.exchange("/flaky?fails=yes").body == "01")
   }
 
-  @Test func `a fault also applies to a part`() async throws {
+  @Test func `a fault of an origin also applies to a part of a resource`() async throws {
     let client = try await RawClient(port: origin.port)
     origin.inject(.truncation(afterBytes: 2), for: "/file")
     let response = try await client.exchange("/file", headers: ["Range: bytes=5-"])
@@ -199,7 +201,7 @@ struct `An origin with faults` {
     #expect(response.body == "56")
   }
 
-  @Test func `HEAD has no body that could be truncated`() async throws {
+  @Test func `an answer to HEAD has no body that a fault could truncate`() async throws {
     let client = try await RawClient(port: origin.port)
     origin.inject(.drip(bytes: 1, every: .seconds(1)), for: "/file")
     #expect(try await client.exchange("/file", method: "HEAD").status == 200)

@@ -23,7 +23,7 @@ struct `The life of an origin` {
     #expect("\(OriginError.system(call: "bind", code: EACCES))".hasPrefix("bind failed: "))
   }
 
-  @Test func `stopping frees the port and resets every connection`() async throws {
+  @Test func `stopping an origin frees its port and resets every connection`() async throws {
     let origin = try LoopbackOrigin()
     origin.route("/hello") { _ in OriginResponse(text: "hello") }
     let idle = try await RawClient(port: origin.port)
@@ -54,7 +54,7 @@ struct `The life of an origin` {
     await #expect(throws: OriginError.stopped) { try await origin.goOnline() }
   }
 
-  @Test func `stopping cancels the handlers that run`() async throws {
+  @Test func `stopping an origin cancels its running handlers`() async throws {
     let origin = try LoopbackOrigin()
     let (entered, endings) = (Gate(), Log<Bool>())
     origin.route("/wait") { _ in
@@ -71,12 +71,11 @@ struct `The life of an origin` {
   }
 
   @Test func `releasing an origin stops it, and releases its handlers`() async throws {
-    final class Witness: Sendable {}
-    weak let witness: Witness?
+    weak let witness: Owner?
     let port: UInt16
     do {
       let origin = try LoopbackOrigin()
-      let object = Witness()
+      let object = Owner()
       witness = object
       origin.route("/hello") { _ in OriginResponse(text: "\(object)") }
       port = origin.port
@@ -131,7 +130,7 @@ struct `The life of an origin` {
     }
   }
 
-  @Test func `going offline drops responses in progress`() async throws {
+  @Test func `an origin that goes offline drops responses in progress`() async throws {
     let origin = try LoopbackOrigin()
     let gate = Gate()
     origin.route("/wait") { _ in

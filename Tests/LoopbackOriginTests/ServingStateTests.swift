@@ -31,7 +31,7 @@ import Testing
   }
 
   @Test(arguments: ["bytes=0-", "bytes=-5", "bytes=0-0"])
-  func `an empty body has no parts`(field: String) {
+  func `a range selects no part of an empty body`(field: String) {
     #expect(ByteRange(field, length: 0) == .unsatisfiable)
   }
 
@@ -70,7 +70,9 @@ import Testing
     )
   }
 
-  @Test func `the longest pattern answers, and the exact path before it`() async {
+  @Test func `the route with the exact path answers, or else the one with the longest pattern`()
+    async
+  {
     var routes = RouteTable()
     for pattern in ["/a/*", "/a/b/*", "/a/b/c", "/*"] {
       _ = routes.set({ _ in OriginResponse(text: pattern) }, for: .get, pattern: pattern)

@@ -63,7 +63,7 @@ struct `An origin that serves` {
     #expect(request.headers["x-key"] == "7")
   }
 
-  @Test func `a route replaces an earlier one`() async throws {
+  @Test func `a route of an origin replaces an earlier one for the same path`() async throws {
     origin.route("/hello") { _ in OriginResponse(text: "good day") }
     let client = try await RawClient(port: origin.port)
     #expect(try await client.exchange("/hello").body == "good day")
@@ -78,7 +78,7 @@ struct `An origin that serves` {
     #expect(try await client.exchange("/hello").body == "hello")
   }
 
-  @Test func `a route can answer HEAD itself`() async throws {
+  @Test func `a route of an origin can answer HEAD itself`() async throws {
     origin.route("/hello", methods: [.head]) { _ in OriginResponse(status: 204) }
     let client = try await RawClient(port: origin.port)
     #expect(try await client.exchange("/hello", method: "HEAD").status == 204)
@@ -86,7 +86,10 @@ struct `An origin that serves` {
   }
 
   @Test(arguments: [(200, "ok"), (201, "ok"), (404, "ok"), (503, "ok"), (204, ""), (304, "")])
-  func `a response has a body unless its status has none`(status: Int, body: String) async throws {
+  func `a response of an origin has a body unless its status allows none`(
+    status: Int,
+    body: String
+  ) async throws {
     origin.route("/status") { _ in OriginResponse(text: "ok", status: status) }
     let client = try await RawClient(port: origin.port)
     let response = try await client.exchange("/status")
@@ -96,7 +99,9 @@ struct `An origin that serves` {
     #expect(try await client.exchange("/hello").body == "hello")
   }
 
-  @Test func `unknown paths are 404, and methods that a route does not serve 405`() async throws {
+  @Test func `an origin answers unknown paths with 404, and methods without a route with 405`()
+    async throws
+  {
     let client = try await RawClient(port: origin.port)
     #expect(try await client.exchange("/nobody").status == 404)
     #expect(try await client.exchange("/hello/").status == 404)
@@ -265,7 +270,7 @@ struct `An origin that serves` {
     #expect(origin.statistics.requests == ["/together": count])
   }
 
-  @Test func `more connections than the limit wait for their turn`() async throws {
+  @Test func `connections to an origin beyond its limit wait for their turn`() async throws {
     let origin = try LoopbackOrigin(limits: OriginLimits(connections: 2))
     origin.route("/hello") { _ in OriginResponse(text: "hello") }
     let bodies = try await withThrowingTaskGroup(of: String.self) { group in
@@ -292,7 +297,7 @@ struct `An origin that serves` {
     #expect(origin.statistics.requestCount == 4)
   }
 
-  @Test func `waiting for requests ends when the waiting task is cancelled`() async {
+  @Test func `waiting for requests to an origin ends when the waiting task is cancelled`() async {
     let origin = origin
     let waiting = Task { await origin.requests(1, for: "/hello") }
     waiting.cancel()
@@ -316,7 +321,7 @@ struct `An origin that serves` {
     #expect(try await client.exchange("/hello").body == "hello")
   }
 
-  @Test func `the handler of a client that hangs up is cancelled`() async throws {
+  @Test func `an origin cancels the handler of a client that disconnects`() async throws {
     let (entered, endings) = (Gate(), Log<Bool>())
     origin.route("/wait") { _ in
       entered.open()

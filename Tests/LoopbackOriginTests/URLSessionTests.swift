@@ -87,7 +87,9 @@ struct `An origin and a URL session` {
     _ = try await get("/hello")
   }
 
-  @Test func `a cancelled transfer closes its connection`() async throws {
+  @Test func `a cancelled transfer of a URL session closes its connection to the origin`()
+    async throws
+  {
     origin.inject(.stall(afterBytes: 2), for: "/hello")
     let transfer = Task { try await get("/hello") }
     await origin.requests(1, for: "/hello")

@@ -6,15 +6,6 @@ import Testing
 extension `Every order of jobs` {
   @Suite(.serialized)
   struct `Following and waiting for subscribers, in every order` {
-    struct Wrong: Error {
-      let what: String
-
-      /// Throws if a guarantee is broken.
-      static func unless(_ isKept: Bool, _ what: @autoclosure () -> String) throws {
-        if !isKept { throw Wrong(what: what()) }
-      }
-    }
-
     @Test(.guarantee(.subscriberCountsYieldEveryChange))
     func `waiting for a subscriber ends, whatever else subscribes and leaves`() throws {
       try forEveryInterleaving(deviations: 3) {

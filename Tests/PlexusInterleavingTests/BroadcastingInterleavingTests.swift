@@ -6,15 +6,6 @@ import Testing
 extension `Every order of jobs` {
   @Suite(.serialized)
   struct `Broadcasting, in every order` {
-    struct Wrong: Error {
-      let what: String
-
-      /// Throws if a guarantee is broken.
-      static func unless(_ isKept: Bool, _ what: @autoclosure () -> String) throws {
-        if !isKept { throw Wrong(what: what()) }
-      }
-    }
-
     /// The ways in which a loop reads.
     enum Way: CaseIterable {
       case unbounded
@@ -286,7 +277,6 @@ extension `Every order of jobs` {
 
     @Test(.guarantee(.tokensAndOwnersReleaseHandlers))
     func `a released owner is not called again, and its handler is removed`() throws {
-      final class Owner: Sendable {}
       try forEveryInterleaving {
         let messenger = Messenger<Int>()
         let calls = Messenger<Int>()

@@ -7,10 +7,6 @@ import Testing
 extension `Every order of jobs` {
   @Suite(.serialized)
   struct `Requests of several keys, in every order` {
-    private struct Wrong: Error {
-      let what: String
-    }
-
     /// A fetch of several jobs that returns the number of its call for each key.
     private final class Origin: Sendable {
       private let calls = Atomic(0)
@@ -197,7 +193,7 @@ extension `Every order of jobs` {
       throws
     {
       try forEveryInterleaving(deviations: 3) {
-        let own = BulkOwner()
+        let own = MapReference()
         let map = MultiplexerMap<Int, Int>.bulk(id: "m") { keys in
           await hop()
           let others = await own.request(keys.map { ($0 + 2) % 4 })
@@ -224,7 +220,7 @@ extension `Every order of jobs` {
 }
 
 /// A reference from a fetch to its map.
-private actor BulkOwner {
+private actor MapReference {
   private var map: MultiplexerMap<Int, Int>?
 
   func adopt(_ map: MultiplexerMap<Int, Int>) {

@@ -6,12 +6,6 @@ import Testing
 extension `Every order of jobs` {
   @Suite(.serialized)
   struct `Updates and tags, in every order` {
-    private struct Wrong: Error {
-      let what: String
-    }
-
-    private struct Refused: Error {}
-
     @Test(.guarantee(.optimisticUpdatesRollBack))
     func `an update, a fetch and a clear leave the update or nothing of it`() throws {
       try forEveryInterleaving {
@@ -50,12 +44,12 @@ extension `Every order of jobs` {
         let updating = Task {
           try await map.update(1, optimistically: { $0 += 100 }) {
             await hop()
-            throw Refused()
+            throw Broken()
           }
         }
         let refreshing = Task { try await map.refresh(1).request(1) }
         let result = await updating.result
-        guard case .failure(let error) = result, error is Refused else {
+        guard case .failure(let error) = result, error is Broken else {
           throw Wrong(what: "the update did not fail")
         }
         _ = try await refreshing.value
@@ -70,13 +64,13 @@ extension `Every order of jobs` {
       try forEveryInterleaving(deviations: 5) {
         let map = MultiplexerMap<Int, Int> { _ in
           await hop()
-          throw Refused()
+          throw Broken()
         }
         map.store(10, for: 1)
         let updating = Task {
           try await map.update(1, optimistically: { $0 += 100 }) {
             await hop()
-            throw Refused()
+            throw Broken()
           }
         }
         let refreshing = Task { try await map.refresh(1).request(1) }
@@ -96,7 +90,7 @@ extension `Every order of jobs` {
         let failing = Task {
           try await map.update(1, optimistically: { $0.append(1) }) {
             await hop()
-            throw Refused()
+            throw Broken()
           }
         }
         let succeeding = Task {

@@ -7,15 +7,6 @@ import Testing
 extension `Every order of jobs` {
   @Suite(.serialized)
   struct `Events, in every order` {
-    struct Wrong: Error {
-      let what: String
-
-      /// Throws if a guarantee is broken.
-      static func unless(_ isKept: Bool, _ what: @autoclosure () -> String) throws {
-        if !isKept { throw Wrong(what: what()) }
-      }
-    }
-
     /// The events that handlers have received.
     final class Notes: Sendable {
       private let notes = Mutex<[String]>([])

@@ -36,8 +36,6 @@ private final class EchoTransport: HTTPTransport {
 extension `Every order of jobs` {
   @Suite(.serialized)
   struct `Requests of a cache of HTTP, in every order` {
-    private struct Wrong: Error {}
-
     @Test(.guarantee(.varyIsRespected))
     func `a caller never gets an answer whose Vary it does not match`() throws {
       let url = try #require(URL(string: "https://a.example/"))

@@ -199,10 +199,6 @@ extension `Every order of jobs` {
 
 @concurrent private func nothing() async {}
 
-private struct Wrong: Error, Equatable {
-  var what = ""
-}
-
 private actor Account {
   private(set) var balance = 0
 

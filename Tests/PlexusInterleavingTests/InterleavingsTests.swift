@@ -120,13 +120,9 @@ extension `Every order of jobs` {
         _ = await (first, second)
         let text = await notebook.text
         guard ["ab12", "a1b2", "a12b", "1ab2", "1a2b", "12ab"].contains(text) else {
-          throw Unexpected(text: text)
+          throw Wrong(what: text)
         }
       }
-    }
-
-    private struct Unexpected: Error {
-      let text: String
     }
 
     @Test func `the executor serves an actor outside a scenario, in order`() async {

@@ -7,10 +7,6 @@ import Testing
 extension `Every order of jobs` {
   @Suite(.serialized)
   struct `Events between nodes, in every order` {
-    private struct Wrong: Error {
-      let what: String
-    }
-
     private struct Note: Event, Codable {
       let number: Int
     }

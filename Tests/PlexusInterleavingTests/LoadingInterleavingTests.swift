@@ -6,15 +6,6 @@ import Testing
 extension `Every order of jobs` {
   @Suite(.serialized)
   struct `Loading a data publisher, in every order` {
-    struct Wrong: Error {
-      let what: String
-
-      /// Throws if a guarantee is broken.
-      static func unless(_ isKept: Bool, _ what: @autoclosure () -> String) throws {
-        if !isKept { throw Wrong(what: what()) }
-      }
-    }
-
     /// Loads a number; the operation can suspend, and records its cancellation.
     static func load(_ publisher: DataPublisher<Int>, _ value: Int) -> Task<Int, any Error> {
       Task {

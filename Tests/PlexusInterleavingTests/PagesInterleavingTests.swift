@@ -6,15 +6,6 @@ import Testing
 extension `Every order of jobs` {
   @Suite(.serialized)
   struct `Loading pages, in every order` {
-    struct Wrong: Error {
-      let what: String
-
-      /// Throws if a guarantee is broken.
-      static func unless(_ isKept: Bool, _ what: @autoclosure () -> String) throws {
-        if !isKept { throw Wrong(what: what()) }
-      }
-    }
-
     typealias Publisher = PagedPublisher<Int, Int>
 
     /// A list of endless pages with one number each; a fetch can suspend, and records its cancellation.
@@ -173,8 +164,6 @@ extension `Every order of jobs` {
 
   @Suite(.serialized)
   struct `Sharing a sequence, in every order` {
-    typealias Wrong = `Loading pages, in every order`.Wrong
-
     /// Numbers from 0 on; every iteration starts again.
     struct Numbers: AsyncSequence, Sendable {
       struct Iterator: AsyncIteratorProtocol {

@@ -5,10 +5,6 @@ import Testing
 extension `Every order of jobs` {
   @Suite(.serialized)
   struct `The testing library, in every order` {
-    private struct Wrong: Error {
-      let what: String
-    }
-
     @Test func `a sleeper that is advanced and cancelled at once wakes once`()
       throws
     {

@@ -7,10 +7,6 @@ import Testing
 extension `Every order of jobs` {
   @Suite(.serialized)
   struct `Requests, in every order` {
-    private struct Wrong: Error {
-      let what: String
-    }
-
     /// A fetch of several jobs that returns the number of its call.
     private final class Origin: Sendable {
       private let calls = Atomic(0)
@@ -156,7 +152,7 @@ extension `Every order of jobs` {
     @Test(.guarantee(.ownKeyRequestsThrow))
     func `two fetches that wait for each other do not deadlock`() throws {
       try forEveryInterleaving(deviations: 5) {
-        let own = Owner()
+        let own = MapReference()
         let map = MultiplexerMap<Int, Int>(id: "m") { key in
           await hop()
           do {
@@ -179,7 +175,7 @@ extension `Every order of jobs` {
 
     @Test func `a wait that was cancelled closes no circle later`() throws {
       try forEveryInterleaving(deviations: 4) {
-        let own = Owner()
+        let own = MapReference()
         let hasLeft = Gate()
         let map = MultiplexerMap<Int, Int>(id: "m") { key in
           guard key == 0 else {
@@ -206,7 +202,7 @@ extension `Every order of jobs` {
 
     @Test func `a fetch that requests what is queued behind it does not deadlock`() throws {
       try forEveryInterleaving(deviations: 4) {
-        let own = Owner()
+        let own = MapReference()
         let fetches = Origin()
         let map = MultiplexerMap<Int, Int>(id: "m") { key in
           guard key == 1 else { return try await own.request(1) }
@@ -317,7 +313,7 @@ extension `Every order of jobs` {
 }
 
 /// A reference from a fetch to its map.
-private actor Owner {
+private actor MapReference {
   private var map: MultiplexerMap<Int, Int>?
 
   func adopt(_ map: MultiplexerMap<Int, Int>) {

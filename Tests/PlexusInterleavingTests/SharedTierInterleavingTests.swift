@@ -8,10 +8,6 @@ import Testing
 extension `Every order of jobs` {
   @Suite(.serialized)
   struct `The shared tier, in every order` {
-    private struct Wrong: Error {
-      let what: String
-    }
-
     /// Two nodes over one engine, and an origin whose value is a number.
     private struct Nodes: Sendable {
       let value = Guarded(1)

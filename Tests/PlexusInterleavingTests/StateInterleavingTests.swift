@@ -6,15 +6,6 @@ import Testing
 extension `Every order of jobs` {
   @Suite(.serialized)
   struct `Stores, in every order` {
-    struct Wrong: Error {
-      let what: String
-
-      /// Throws if a guarantee is broken.
-      static func unless(_ isKept: Bool, _ what: @autoclosure () -> String) throws {
-        if !isKept { throw Wrong(what: what()) }
-      }
-    }
-
     /// Reads numbers until the end.
     static func read(_ changes: Subscription<Change<Int>>) -> Task<[Change<Int>], Never> {
       Task {

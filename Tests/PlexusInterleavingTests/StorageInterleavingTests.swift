@@ -8,10 +8,6 @@ import Testing
 extension `Every order of jobs` {
   @Suite(.serialized)
   struct `Storage, in every order` {
-    private struct Wrong: Error {
-      let what: String
-    }
-
     /// A fetch of several jobs that returns the number of its call.
     private final class Origin: Sendable {
       private let calls = Atomic(0)

@@ -8,8 +8,6 @@ extension `Every order of jobs` {
   /// thousand.
   @Suite(.serialized)
   struct `No task is started` {
-    struct Wrong: Error {}
-
     static let limit = 300
 
     /// Runs a scenario in one order, and lets the tasks that it has started run before it ends.

@@ -7,15 +7,6 @@ import Testing
 extension `Every order of jobs` {
   @Suite(.serialized)
   struct `Timing, in every order` {
-    private struct Wrong: Error {
-      let what: String
-
-      /// Throws if a guarantee is broken.
-      static func unless(_ isKept: Bool, _ what: @autoclosure () -> String) throws {
-        if !isKept { throw Wrong(what: what()) }
-      }
-    }
-
     /// A number that jobs add to.
     private final class Tally: Sendable {
       let count = Atomic(0)

@@ -6,15 +6,6 @@ import Testing
 extension `Every order of jobs` {
   @Suite(.serialized)
   struct `Values and views, in every order` {
-    struct Wrong: Error {
-      let what: String
-
-      /// Throws if a guarantee is broken.
-      static func unless(_ isKept: Bool, _ what: @autoclosure () -> String) throws {
-        if !isKept { throw Wrong(what: what()) }
-      }
-    }
-
     /// Reads elements until the end.
     static func read<Element: Sendable>(
       _ source: some Broadcaster<Element>

@@ -21,8 +21,8 @@ struct `A cache of HTTP beside a model` {
       let history = HTTPHistory(seed: UInt64(seed))
       do {
         try await history.run()
-      } catch let error as HTTPHistory.Broken {
-        Issue.record("seed \(seed): \(error.promise)\n\(history.lines.joined(separator: "\n"))")
+      } catch let error as Wrong {
+        Issue.record("seed \(seed): \(error.what)\n\(history.lines.joined(separator: "\n"))")
         return
       }
     }
@@ -31,11 +31,7 @@ struct `A cache of HTTP beside a model` {
 
 /// One history, with the cache and the reference.
 private final class HTTPHistory {
-  struct Broken: Error {
-    let promise: String
-  }
-
-  private var random: SplitMix
+  private var random: SeededRandom
   private(set) var lines: [String] = []
 
   private let clock = ManualClock()
@@ -55,7 +51,7 @@ private final class HTTPHistory {
   private static let start = 1_800_001_800
 
   init(seed: UInt64) {
-    random = SplitMix(state: seed)
+    random = SeededRandom(seed: seed)
     var rules = HTTPRules.patient
     rules.cookies = jar
     self.rules = rules
@@ -140,7 +136,7 @@ private final class HTTPHistory {
   }
 
   private func begin() async throws -> Pending {
-    guard let url else { throw Broken(promise: "no URL") }
+    guard let url else { throw Wrong(what: "no URL") }
     serial += 1
     var request = URLRequest(url: url)
     var asked = HTTPModel.Asked(account: account)
@@ -165,7 +161,7 @@ private final class HTTPHistory {
     if asked.isReload { model.mayMissAll() }
     let sent = await nextEvent()
     if sent != nil, let best = model.best(asked), now < best.end, !best.canBeMissing {
-      throw Broken(promise: "a fresh answer is there, and the request is sent")
+      throw Wrong(what: "a fresh answer is there, and the request is sent")
     }
     var pending = Pending(asked: asked, task: task, sent: sent)
     (pending.time, pending.era) = (now, model.era)
@@ -184,9 +180,9 @@ private final class HTTPHistory {
     var body: String?
     while let exchange = pending.sent {
       answers += 1
-      guard answers < 8 else { throw Broken(promise: "a request is sent without end") }
+      guard answers < 8 else { throw Wrong(what: "a request is sent without end") }
       guard exchange.account == pending.asked.account else {
-        throw Broken(promise: "'\(exchange.account)' is asked for '\(pending.asked.account)'")
+        throw Wrong(what: "'\(exchange.account)' is asked for '\(pending.asked.account)'")
       }
       if isOffline || (failures == 0 && random.below(6) == 0) {
         failures += 1
@@ -216,27 +212,27 @@ private final class HTTPHistory {
       try check(text, pending, isOwn: text == body, isSent: answers > 0)
     case .failure(let error):
       lines.append("  -> \(error)")
-      guard failures > 0 else { throw Broken(promise: "an answer is no error: \(error)") }
+      guard failures > 0 else { throw Wrong(what: "an answer is no error: \(error)") }
     }
   }
 
   private func check(_ text: String, _ pending: Pending, isOwn: Bool, isSent: Bool) throws {
     guard text.hasPrefix("'\(pending.asked.account)'") else {
-      throw Broken(promise: "'\(pending.asked.account)' is given an answer of another account")
+      throw Wrong(what: "'\(pending.asked.account)' is given an answer of another account")
     }
     if isOwn { return }
     let suitable = model.suitable(pending.asked)
     guard let best = suitable.first(where: { $0.text == text }) else {
-      throw Broken(promise: "an answer is reused that was not stored for the request")
+      throw Wrong(what: "an answer is reused that was not stored for the request")
     }
     for newer in suitable.prefix(while: { $0.text != text }) where !newer.canBeMissing {
-      throw Broken(promise: "\(text) is used, and \(newer.text) is more recent")
+      throw Wrong(what: "\(text) is used, and \(newer.text) is more recent")
     }
     if isSent {
       // It replaces a server that cannot be reached.
-      if best.forbidsStale, now >= best.end { throw Broken(promise: "a value must be revalidated") }
+      if best.forbidsStale, now >= best.end { throw Wrong(what: "a value must be revalidated") }
     } else if now >= best.end || pending.asked.isReload {
-      throw Broken(promise: "a stale value is used")
+      throw Wrong(what: "a stale value is used")
     }
   }
 
@@ -255,7 +251,7 @@ private final class HTTPHistory {
       model.suitable(asked).first { $0.tag == tag }
     }
     if isCurrent, let tag = exchange.tag, model.stored.allSatisfy({ $0.tag != tag }) {
-      throw Broken(promise: "a value is renewed that was not stored: \(tag)")
+      throw Wrong(what: "a value is renewed that was not stored: \(tag)")
     }
     // The age at the arrival counts towards the lifetime (4.2.3).
     let begin = min(date, pending.time)
@@ -318,9 +314,9 @@ private final class HTTPHistory {
       defer { log.append(nil) }
       return try await cache.request(request)
     }
-    guard let exchange = await nextEvent() else { throw Broken(promise: "a change is not sent") }
+    guard let exchange = await nextEvent() else { throw Wrong(what: "a change is not sent") }
     exchange.reply(status: fails ? 500 : 200, headers: [:], "changed")
-    guard await nextEvent() == nil else { throw Broken(promise: "a change is sent twice") }
+    guard await nextEvent() == nil else { throw Wrong(what: "a change is sent twice") }
     _ = await task.result
     if !fails { model.removeAll() }
   }
@@ -485,15 +481,6 @@ private final class HeldTransport: HTTPTransport {
   }
 }
 
-/// A small generator of random numbers.
-private struct SplitMix {
-  var state: UInt64
-
-  mutating func below(_ limit: Int) -> Int {
-    state &+= 0x9E37_79B9_7F4A_7C15
-    var z = state
-    z = (z ^ (z >> 30)) &* 0xBF58_476D_1CE4_E5B9
-    z = (z ^ (z >> 27)) &* 0x94D0_49BB_1331_11EB
-    return Int((z ^ (z >> 31)) % UInt64(limit))
-  }
+extension SeededRandom {
+  fileprivate mutating func below(_ limit: Int) -> Int { Int(next() % UInt64(limit)) }
 }

@@ -121,11 +121,8 @@ private final class Line {
 
   @Test(arguments: 0..<20)
   func `turns are given as a list that is searched would give them`(seed: Int) {
-    var numbers = UInt64(seed) &* 6_364_136_223_846_793_005 &+ 1
-    func next(_ limit: Int) -> Int {
-      numbers = numbers &* 6_364_136_223_846_793_005 &+ 1_442_695_040_888_963_407
-      return Int(numbers >> 33) % limit
-    }
+    var random = SeededRandom(seed: UInt64(seed))
+    func next(_ limit: Int) -> Int { .random(in: 0..<limit, using: &random) }
     let line = Line(limit: 2)
     var reference = Reference()
     for id in 0..<2_000 {

@@ -12,8 +12,6 @@ import FoundationNetworking
 @Suite(.fewAtOnce)
 struct `Decoding images` {
   /// The error of the decoder of the tests.
-  private struct Undecodable: Error {}
-
   let folder = MediaTestFolder()
   let clock = ManualClock()
 

@@ -9,8 +9,6 @@ import Testing
 @Suite(.fewAtOnce)
 struct `An image loader` {
   /// The error of the decoder of the tests.
-  private struct Undecodable: Error {}
-
   let origin: LoopbackOrigin
   let folder = MediaTestFolder()
   let media: MediaLoader

@@ -13,8 +13,6 @@ import FoundationNetworking
 /// URLs, servers, decoders and file systems that a media loader must survive.
 @Suite(.fewAtOnce)
 struct `A media loader under attack` {
-  private struct Undecodable: Error {}
-
   private let folder = MediaTestFolder()
   private let clock = ManualClock()
 

@@ -157,7 +157,6 @@ struct `Removing and reloading media` {
   func `an image whose file is removed while it is decoded is not loaded again`(
     removesAll: Bool
   ) async throws {
-    struct Undecodable: Error {}
     let gate = Gate()
     let transport = numbering()
     let media = loader(transport)

@@ -30,23 +30,8 @@ struct `Histories of a folder of media` {
   }
 }
 
-/// A sequence of numbers that depends on a seed alone (SplitMix64).
-private struct SeededNumbers: RandomNumberGenerator {
-  var state: UInt64
-
-  mutating func next() -> UInt64 {
-    state &+= 0x9E37_79B9_7F4A_7C15
-    var number = state
-    number = (number ^ (number >> 30)) &* 0xBF58_476D_1CE4_E5B9
-    number = (number ^ (number >> 27)) &* 0x94D0_49BB_1331_11EB
-    return number ^ (number >> 31)
-  }
-}
-
 /// One history; its steps follow one another, and one step can have others in its midst.
 private final class MediaHistory: Sendable {
-  private struct Undecodable: Error {}
-
   /// A version of a file at the server.
   private struct Version: Sendable {
     let text: String
@@ -70,7 +55,7 @@ private final class MediaHistory: Sendable {
   }
 
   private struct State {
-    var numbers: SeededNumbers
+    var numbers: SeededRandom
     var steps: [String] = []
     var failures: [String] = []
     /// All versions of each file, the present one last.
@@ -111,7 +96,7 @@ private final class MediaHistory: Sendable {
   var failures: [String] { state.withLock { $0.failures } }
 
   init(seed: UInt64) {
-    var numbers = SeededNumbers(state: seed)
+    var numbers = SeededRandom(seed: seed)
     let limit = Bool.random(using: &numbers) ? 40 : nil
     let revalidates = (0..<2).map { _ in Bool.random(using: &numbers) }
     let alias = Bool.random(using: &numbers) ? try? MediaTestAlias(of: folder) : nil

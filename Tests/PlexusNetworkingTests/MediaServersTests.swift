@@ -10,8 +10,6 @@ import Testing
 @Suite(.fewAtOnce)
 struct `A media loader and servers` {
   /// The error of the decoder of the tests.
-  private struct Undecodable: Error {}
-
   let origin: LoopbackOrigin
   let folder = MediaTestFolder()
   let loader: MediaLoader

@@ -142,7 +142,6 @@ struct `Media and a disk that does not do as it should` {
   {
     let path = file.path
     await #expect(processExitsWith: .success) { [path = path as String] in
-      struct Undecodable: Error {}
       setenv("TMPDIR", "/dev/null", 1)
       let (gate, transport) = (Gate(), counting())
       let images = ImageLoader(media: loaderWithoutFolder(URL(filePath: path), transport)) { data in

@@ -12,8 +12,6 @@ import FoundationNetworking
 /// Verdicts about a file, which can come after another file has taken its place.
 @Suite(.fewAtOnce)
 struct `A verdict about an old version` {
-  private struct Undecodable: Error {}
-
   let folder = MediaTestFolder()
   let url: URL
 

@@ -1,3 +1,4 @@
+import TestSupport
 import Testing
 
 @testable import PlexusNetworking
@@ -58,18 +59,21 @@ import Testing
   }
 
   @Test func `the elements of a prefetcher never run beyond the limit, whatever happens`() {
-    var generator = SystemRandomNumberGenerator()
+    var random = SeededRandom(seed: 1)
     for _ in 0..<200 {
       var state = PrefetchState<Int>(limit: 3)
       var running: Set<Int> = []
       for _ in 0..<60 {
-        switch Int.random(in: 0..<6, using: &generator) {
-        case 0: state.add((0..<5).map { _ in Int.random(in: 0..<20) })
-        case 1: running.subtract(state.cancel(Set((0..<5).map { _ in Int.random(in: 0..<20) })))
+        switch Int.random(in: 0..<6, using: &random) {
+        case 0: state.add((0..<5).map { _ in Int.random(in: 0..<20, using: &random) })
+        case 1:
+          running.subtract(
+            state.cancel(Set((0..<5).map { _ in Int.random(in: 0..<20, using: &random) }))
+          )
         case 2: running.subtract(state.pause())
         case 3: state.resume()
         case 4:
-          if let id = running.randomElement() {
+          if let id = running.sorted().randomElement(using: &random) {
             state.finish(id)
             running.remove(id)
           }

@@ -219,9 +219,6 @@ struct `Fallbacks with a shared tier` {
     b.gate.open()
   }
 
-  /// An error for which the policy allows no older value.
-  private struct Broken: Error {}
-
   @Test(.guarantee(.softTimeoutAnswersWaitingProcesses))
   func `the soft timeout answers a node that waits for the fetch of another one`()
     async throws

@@ -7,19 +7,6 @@ import Testing
 /// Stores and updates of a process whose writes fail at times, while another process changes the same key.
 @Suite(.fewAtOnce)
 struct `Histories of writes that fail` {
-  /// A sequence of numbers by a seed.
-  private struct Numbers: RandomNumberGenerator {
-    var state: UInt64
-
-    mutating func next() -> UInt64 {
-      state &+= 0x9e37_79b9_7f4a_7c15
-      var z = state
-      z = (z ^ (z >> 30)) &* 0xbf58_476d_1ce4_e5b9
-      z = (z ^ (z >> 27)) &* 0x94d0_49bb_1331_11eb
-      return z ^ (z >> 31)
-    }
-  }
-
   /// The value of the process, and its order among the changes of the other one.
   private struct Expectation {
     var step = 0
@@ -162,7 +149,7 @@ struct `Histories of writes that fail` {
   ) async throws {
     for part in 0..<25 as Range<UInt64> {
       let world = Self()
-      var numbers = Numbers(state: seed &* 25 &+ part)
+      var numbers = SeededRandom(seed: seed &* 25 &+ part)
       var expectation = Expectation()
       // The engine has an entry to compare with.
       expectation.see(try await world.map.request("k"))

@@ -6,8 +6,6 @@ import TestSupport
 ///
 /// It can also lose the replies to the stores of that key.
 final class RefusingCacher: ForwardingCacher {
-  struct Refused: Error, Hashable {}
-
   let node: SharedMemoryNode<String>
   private let key: String
   private let refusing = Guarded(false)
@@ -32,7 +30,7 @@ final class RefusingCacher: ForwardingCacher {
   }
 
   func remove(_ what: SharedCache.Removal, reach: ClearReach) async throws {
-    if case .keys = what, isRefusing { throw Refused() }
+    if case .keys = what, isRefusing { throw Broken() }
     try await node.remove(what, reach: reach)
   }
 
@@ -43,6 +41,6 @@ final class RefusingCacher: ForwardingCacher {
     try await node.store(entries.filter { $0.key != key })
     // The reply can be that the value is not stored.
     if !isRefusing { try? await node.store(entries.filter { $0.key == key }) }
-    throw CacherError(failures: [key: Refused()])
+    throw CacherError(failures: [key: Broken()])
   }
 }

@@ -254,7 +254,7 @@ struct `Tags of a shared tier` {
     cacher.isRefusing = true
     origin.set("2")
     let error = await #expect(throws: CacherError.self) { try await map.clear(tags: ["a"]) }
-    #expect(error?.failures["values/a1"] is RefusingCacher.Refused)
+    #expect(error?.failures["values/a1"] is Broken)
     // The map is not used again.
     #expect(try await b.map.request("a2") == "2")
   }

@@ -54,7 +54,7 @@ import Testing
   func `a history of removals reports removals since any generation, also to others`(
     seed: Int
   ) async throws {
-    var random = SystemRandomNumberGenerator()
+    var random = SeededRandom(seed: UInt64(seed))
     let histories = [open(), open()]
     let keys = ["", "a", "b", "a/", "a/1", "a/2", "b/1", "\u{e9}/1"]
     let all: [RemovalHistory.Removal] = keys.map { .key($0) } + [.prefix("a/"), .prefix("")]

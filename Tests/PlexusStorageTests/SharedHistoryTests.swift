@@ -38,7 +38,7 @@ struct `Any history of two maps with one cacher` {
     isApart: Bool = false,
     _ open: @escaping () throws -> any Cacher<Person>
   ) async throws {
-    var random = Seeded(seed: UInt64(seed))
+    var random = SeededRandom(seed: UInt64(seed))
     let run = try SharedRun(isApart: isApart, open)
     let count = Int.random(in: 4...24, using: &random)
     for number in 1...count {
@@ -173,7 +173,7 @@ private final class SharedRun {
     }
   }
 
-  func step(_ random: inout Seeded) async throws {
+  func step(_ random: inout SeededRandom) async throws {
     let side = Int.random(in: 0...1, using: &random)
     let key = Self.keys[Int.random(in: 0..<Self.keys.count, using: &random)]
     let tag = Self.tag(key)

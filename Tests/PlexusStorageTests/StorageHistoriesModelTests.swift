@@ -10,7 +10,7 @@ import Testing
     seed: UInt64,
     isLog: Bool
   ) async throws {
-    var random = Seeded(seed: seed)
+    var random = SeededRandom(seed: seed)
     let disk = SimulatedDisk()
     func open() throws -> any Cacher<Person> {
       isLog
@@ -53,7 +53,7 @@ import Testing
   func `a log with a limit holds the newest that fit, and is never larger`(
     seed: UInt64
   ) async throws {
-    var random = Seeded(seed: seed)
+    var random = SeededRandom(seed: seed)
     let disk = SimulatedDisk()
     let limit = 1_000
     let cacher = try JSONLogCacher<Person>(

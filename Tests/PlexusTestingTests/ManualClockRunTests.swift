@@ -4,8 +4,6 @@ import Testing
 
 @Suite(.fewAtOnce)
 struct `A manual clock that runs` {
-  struct Failure: Error {}
-
   let clock = ManualClock()
 
   @Test
@@ -106,10 +104,10 @@ struct `A manual clock that runs` {
   }
 
   @Test func `a manual clock that runs passes on what the operation throws`() async {
-    await #expect(throws: Failure.self) {
+    await #expect(throws: Broken.self) {
       try await clock.run {
         try await clock.sleep(for: .seconds(1))
-        throw Failure()
+        throw Broken()
       }
     }
   }

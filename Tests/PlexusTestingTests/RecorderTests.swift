@@ -4,8 +4,6 @@ import Testing
 
 @Suite(.fewAtOnce)
 struct `A recorder` {
-  private struct Broken: Error, Equatable {}
-
   let stream: AsyncStream<Int>
   let source: AsyncStream<Int>.Continuation
 

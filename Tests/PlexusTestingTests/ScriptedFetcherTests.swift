@@ -4,24 +4,22 @@ import Testing
 
 @Suite(.fewAtOnce)
 struct `A scripted fetcher` {
-  private struct Offline: Error {}
-
   @Test(.guarantee(.scriptsRepeatTheirLastResult))
   func `a scripted fetcher returns the results of its script in order, then repeats the last one`()
     async throws
   {
-    let fetcher = ScriptedFetcher<Int>([.success(1), .failure(Offline()), .success(3)])
+    let fetcher = ScriptedFetcher<Int>([.success(1), .failure(Broken()), .success(3)])
     #expect(try await fetcher.fetch() == 1)
-    await #expect(throws: Offline.self) { try await fetcher.fetch() }
+    await #expect(throws: Broken.self) { try await fetcher.fetch() }
     #expect(try await fetcher.fetch() == 3)
     #expect(try await fetcher.fetch() == 3)
     #expect(fetcher.count == 4)
   }
 
   @Test func `a scripted fetcher repeats a failure, too`() async {
-    let fetcher = ScriptedFetcher<Int>([.failure(Offline())])
+    let fetcher = ScriptedFetcher<Int>([.failure(Broken())])
     for _ in 0..<3 {
-      await #expect(throws: Offline.self) { try await fetcher.fetch() }
+      await #expect(throws: Broken.self) { try await fetcher.fetch() }
     }
     #expect(fetcher.count == 3)
   }

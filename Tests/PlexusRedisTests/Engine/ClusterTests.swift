@@ -289,7 +289,7 @@ struct `Caches over a cluster` {
       for node in nodes {
         for caller in 0..<2 {
           group.addTask {
-            var random = Seeded(state: UInt64(caller))
+            var random = SeededRandom(seed: UInt64(caller))
             while clearing.withLock({ $0 > 0 }) {
               let least = floor.withLock { $0 }
               let key = Self.keys[Int(random.next() % UInt64(Self.keys.count))]

@@ -56,12 +56,11 @@ struct `Credentials of an engine` {
   @Test func `credentials that fail or do not come are an error, which does not end the attempts`()
     async throws
   {
-    struct Away: Error {}
     let server = try RedisServer()
     let isAway = Guarded(true)
     let options = RedisOptions(
       credentials: {
-        if isAway.withLock({ $0 }) { throw Away() }
+        if isAway.withLock({ $0 }) { throw Broken() }
         return RedisCredentials(password: "any")
       },
       commandTimeout: .seconds(60)
@@ -107,7 +106,6 @@ struct `Credentials of an engine` {
 
   @Test(.guarantee(.renewedCredentialsLeaveNoTrace))
   func `credentials that failed once and came then leave no trace in the health`() async throws {
-    struct Away: Error {}
     let server = try AnsweringServer { $0.usual }
     let asked = Guarded(0)
     let options = RedisOptions(
@@ -116,7 +114,7 @@ struct `Credentials of an engine` {
           asked += 1
           return asked
         }
-        if number == 2 { throw Away() }
+        if number == 2 { throw Broken() }
         return RedisCredentials(
           password: "token \(number)",
           expires: number == 1 ? .now + .milliseconds(125) : nil

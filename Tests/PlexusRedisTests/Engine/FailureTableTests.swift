@@ -32,10 +32,6 @@ struct `The table of failures` {
     }
   }
 
-  private struct Down: ConnectivityFailure {
-    var isConnectivityFailure: Bool { true }
-  }
-
   /// A process and its servers.
   private struct World {
     static let nearLease = Duration.milliseconds(1_600)
@@ -82,7 +78,7 @@ struct `The table of failures` {
       let engines = [node.engine, other.engine]
       let counts = engines.map(\.status.reconnections)
       let isDown = failure == .awayWithOrigin
-      origin.withLock { $0 = isDown ? .failure(Down()) : .success("2") }
+      origin.withLock { $0 = isDown ? .failure(Offline()) : .success("2") }
       switch failure {
       case .away, .awayWithOrigin: server.kill()
       case .slow:

@@ -10,10 +10,6 @@ import Testing
   .enabled(if: RedisServer.executable != nil, "redis-server or valkey-server is not installed")
 )
 struct `Fallbacks and batches over a Redis server` {
-  private struct Down: ConnectivityFailure {
-    var isConnectivityFailure: Bool { true }
-  }
-
   private let server: RedisServer
   private let origin = Guarded<Result<String, any Error>>(.success("1"))
 
@@ -21,7 +17,7 @@ struct `Fallbacks and batches over a Redis server` {
     server = try RedisServer()
   }
 
-  private func fail() { origin.withLock { $0 = .failure(Down()) } }
+  private func fail() { origin.withLock { $0 = .failure(Offline()) } }
 
   // MARK: - Processes that wait for another one
 

@@ -87,7 +87,7 @@ struct `Caches over a server whose operator interferes` {
     seed: UInt64
   ) async throws {
     let server = try RedisServer()
-    var random = Seeded(state: seed)
+    var random = SeededRandom(seed: seed)
     var options = RedisOptions()
     options.nearLease = .milliseconds(400)
     options.fetchLease = .milliseconds(400)

@@ -10,10 +10,6 @@ import Testing
   .enabled(if: RedisServer.executable != nil, "redis-server or valkey-server is not installed")
 )
 struct `Caches during an outage of a Redis server` {
-  private struct Down: ConnectivityFailure {
-    var isConnectivityFailure: Bool { true }
-  }
-
   /// Lets time pass by the clock of a server.
   private func pass(_ seconds: Double, on server: RedisServer) async {
     await Failover.poll { (try? RedisShell.run("BLPOP nothing \(seconds)", on: server)) != nil }
@@ -61,7 +57,7 @@ struct `Caches during an outage of a Redis server` {
     origin.withLock { $0 = .success("2") }
     #expect(try await node.map.request("before") == "1")
     #expect(try await node.map.request("new") == "2")
-    origin.withLock { $0 = .failure(Down()) }
+    origin.withLock { $0 = .failure(Offline()) }
     #expect(try await node.map.request("new") == "2")
     #expect(try await node.map.refresh("new").request("new") == "2")
     #expect(node.fetches.entries == ["before", "new", "new"])
@@ -78,8 +74,8 @@ struct `Caches during an outage of a Redis server` {
     let (_, _, node) = try await isolatedNode(.fetch, origin)
     origin.withLock { $0 = .success("2") }
     #expect(try await node.map.request("before") == "2")
-    origin.withLock { $0 = .failure(Down()) }
-    await #expect(throws: Down.self) { try await node.map.request("before") }
+    origin.withLock { $0 = .failure(Offline()) }
+    await #expect(throws: Offline.self) { try await node.map.request("before") }
   }
 
   @Test(.guarantee(.keptCopiesHideOutages)) func `an outage of the server is none of the origin`()

@@ -312,7 +312,6 @@ struct `Caches over a Redis server` {
   @Test(.guarantee(.failuresReachAllNodes)) func `a node that fails tells the others why`()
     async throws
   {
-    struct Offline: ConnectivityFailure { var isConnectivityFailure: Bool { true } }
     let failure = try await failure(ofAnotherWith: Offline())
     #expect(failure?.isConnectivityFailure == true)
   }

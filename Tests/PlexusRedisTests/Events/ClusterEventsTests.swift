@@ -371,7 +371,6 @@ struct `Events over a cluster` {
   func `the dead letters of a group are in the slot of its topic`()
     async throws
   {
-    struct Failure: Error {}
     let cluster = try await RedisCluster()
     let sender = try EventNode(at: cluster.address)
     await sender.connect(.publishOnly)
@@ -379,7 +378,7 @@ struct `Events over a cluster` {
     var workers: [EventNode] = []
     for group in groups {
       let worker = try EventNode(at: cluster.address)
-      worker.observe { note in if note.text == "bad" { throw Failure() } }
+      worker.observe { note in if note.text == "bad" { throw Broken() } }
       await worker.connect(.oneNode(group: group, retryAfter: .milliseconds(300), attempts: 1))
       workers.append(worker)
     }

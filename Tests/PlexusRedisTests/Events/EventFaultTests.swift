@@ -172,7 +172,6 @@ struct `Events over a server that refuses commands` {
   func `a server without memory refuses events and dead letters, and nothing is lost`()
     async throws
   {
-    struct Failure: Error {}
     let server = try RedisServer()
     await RedisShell.waitUntilReady(server)
     let (sender, worker) = (try EventNode(server), try EventNode(server))
@@ -181,7 +180,7 @@ struct `Events over a server that refuses commands` {
     let gate = Gate()
     worker.observe { note in
       try await gate.wait()
-      if note.text == "bad" { throw Failure() }
+      if note.text == "bad" { throw Broken() }
     }
     await sender.connect(.publishOnly)
     let mode = LinkMode.oneNode(group: "group", retryAfter: .milliseconds(300), attempts: 1)
@@ -238,7 +237,6 @@ struct `Events over a server that refuses commands` {
   func `events are stored without the permission to announce them, and the status counts them`()
     async throws
   {
-    struct Failure: Error {}
     let server = try RedisServer()
     await RedisShell.waitUntilReady(server)
     try RedisShell.perform(["ACL SETUSER app on >secret ~* +@all resetchannels"], on: server)
@@ -252,7 +250,7 @@ struct `Events over a server that refuses commands` {
     await sender.connect(.publishOnly)
     await receiver.receive(.everyNode())
     await listener.receive(.ephemeral)
-    worker.observe { note in if note.text == "bad" { throw Failure() } }
+    worker.observe { note in if note.text == "bad" { throw Broken() } }
     await worker.connect(.oneNode(group: "group", retryAfter: .seconds(60), attempts: 1))
     try await sender.publish("good", "bad")
     for node in [receiver, worker] { #expect(await node.notes.first(2) == ["good", "bad"]) }

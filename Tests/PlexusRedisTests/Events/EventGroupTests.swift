@@ -164,13 +164,12 @@ struct `Groups over a Redis server` {
   func `an answer for a lost event is no answer for the one in its place`(
     isRejection: Bool
   ) async throws {
-    struct Failure: Error {}
     let worker = try EventNode(server)
     let gate = Gate()
     worker.observe { note in
       guard note.text == "3" else { return }
       try await gate.wait()
-      if isRejection { throw Failure() }
+      if isRejection { throw Broken() }
     }
     await sender.connect(.publishOnly)
     let mode = LinkMode.oneNode(group: "group", retryAfter: .seconds(60), attempts: 1)

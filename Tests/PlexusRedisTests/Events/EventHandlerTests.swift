@@ -10,8 +10,6 @@ import Testing
   .enabled(if: RedisServer.executable != nil, "redis-server or valkey-server is not installed")
 )
 struct `Handlers of events over a Redis server` {
-  private struct Failure: Error {}
-
   private let server: RedisServer
   private let sender: EventNode
 
@@ -71,7 +69,7 @@ struct `Handlers of events over a Redis server` {
     let gate = Gate()
     worker.observe { _ in
       try await gate.wait()
-      throw Failure()
+      throw Broken()
     }
     await sender.connect(.publishOnly)
     await worker.connect(.oneNode(group: "group", retryAfter: .seconds(60), attempts: 2))

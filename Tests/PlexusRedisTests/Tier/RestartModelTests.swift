@@ -153,7 +153,7 @@ struct `A space of a server that has restarted` {
   private final class History {
     private let server: RedisServer
     private let tiers: [Tier]
-    private var random: Seeded
+    private var random: SeededRandom
     private var origin = 1
     private var floor: [Int]
     /// The events so far.
@@ -163,7 +163,7 @@ struct `A space of a server that has restarted` {
       self.server = server
       try RedisShell.perform(["FLUSHALL", "SCRIPT FLUSH"], on: server)
       for node in nodes { node.connection.checked.withLock { $0.doubt() } }
-      random = Seeded(state: seed)
+      random = SeededRandom(seed: seed)
       tiers = nodes.enumerated().map { index, node in
         Tier(space: "s", schema: "1", node: "\(index)", route: Route(node.connection))
       }

@@ -415,7 +415,7 @@ struct `A space of the shared tier` {
   @Test(.guarantee(.readsNeedNoScript), arguments: 0..<8)
   func `an entry is read without a script exactly if the script finds it`(seed: UInt64) async throws
   {
-    var generator = Seeded(state: seed)
+    var generator = SeededRandom(seed: seed)
     let server = try RedisServer()
     let nodes = [try await Node("a", on: server), try await Node("b", on: server)]
     for _ in 0..<200 {

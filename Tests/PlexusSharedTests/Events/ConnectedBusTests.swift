@@ -147,8 +147,7 @@ struct `Buses that are connected` {
     let clock = ManualClock()
     let engine = EventMemory(clock: clock)
     let node = BusNode(engine, clock: clock)
-    struct Failure: Error {}
-    node.observe { if $0.text == "bad" { throw Failure() } }
+    node.observe { if $0.text == "bad" { throw Broken() } }
     await node.connect(Self.group)
     try await node.publish("bad", "good")
     await node.notes.first(2)
@@ -383,10 +382,9 @@ struct `Buses that are connected` {
     let engine = EventMemory()
     let sender = BusNode(engine)
     await sender.connect(.publishOnly)
-    final class Witness: Sendable {}
     var bus: EventBus? = EventBus()
     weak let weakBus = bus
-    var witness: Witness? = Witness()
+    var witness: Owner? = Owner()
     weak let weakWitness = witness
     let reports = try #require(bus).subscribe(to: LinkReport.self)
     let handler = bus?.observe(Note.self) { [witness] _ in _ = witness }

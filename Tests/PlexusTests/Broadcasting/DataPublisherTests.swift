@@ -74,19 +74,6 @@ enum LoadingFailure: Error, Equatable {
     #expect(await states?.all().map(words) == ["unknown"])
   }
 
-  @Test func `a data publisher lets a slow reader skip ahead to the newest state by default`() async
-  {
-    let publisher = DataPublisher<Int>()
-    let stream = publisher.subscribe()
-    let subscription = publisher.subscription()
-    for value in 0..<10 { publisher.update(value) }
-    #expect(await stream.first(1).map(words) == ["loaded(9)"])
-    // The replayed state and nine later ones were overwritten.
-    #expect(subscription.droppedCount == 10)
-    #expect(await subscription.first(1).map(words) == ["loaded(9)"])
-    #expect(subscription.droppedCount == 10)
-  }
-
   @Test
   func `a data publisher counts what is overwritten before and after a reset, read or not yet`()
     async
@@ -247,22 +234,6 @@ enum LoadingFailure: Error, Equatable {
     publisher.update(1)
     clock.advance(by: .seconds(1_000_000))
     #expect(!publisher.isStale)
-  }
-
-  @Test func `a data publisher ends its streams with its last reference`() async {
-    var publisher: DataPublisher<Int>? = DataPublisher()
-    weak let weakPublisher = publisher
-    let stream = publisher?.subscribe(bufferingPolicy: .unbounded)
-    let skipping = publisher?.subscription()
-    let log = Log<String>()
-    let token = publisher?.observe { (state: LoadState<Int>) in log.append(words(state)) }
-    publisher?.update(1)
-    publisher = nil
-    #expect(weakPublisher == nil)
-    #expect(await stream?.all().map(words) == ["unknown", "loaded(1)"])
-    #expect(await skipping?.all().map(words) == ["loaded(1)"])
-    #expect(await log.first(2) == ["unknown", "loaded(1)"])
-    withExtendedLifetime(token) {}
   }
 
   @Test func `a data publisher shows subscribers of any policy the states of one order`() async {

@@ -3,24 +3,21 @@ import TestSupport
 import Testing
 
 @Suite(.fewAtOnce) struct `A load state` {
-  struct Failure: Error, Equatable {
-    var code = 0
-  }
-
   @Test(.guarantee(.statesCanBeMapped))
   func `a load state has the newest known value, fresh or previous`() {
     #expect(LoadState<Int>.unknown.value == nil)
     #expect(LoadState<Int>.loading(previous: nil).value == nil)
     #expect(LoadState<Int>.loading(previous: 1).value == 1)
     #expect(LoadState<Int>.loaded(2).value == 2)
-    #expect(LoadState<Int>.failed(Failure(), previous: nil).value == nil)
-    #expect(LoadState<Int>.failed(Failure(), previous: 3).value == 3)
+    #expect(LoadState<Int>.failed(Broken(), previous: nil).value == nil)
+    #expect(LoadState<Int>.failed(Broken(), previous: 3).value == 3)
   }
 
   @Test(.guarantee(.statesCanBeMapped)) func `a load state has an error in the failed state only`()
   {
     #expect(
-      LoadState<Int>.failed(Failure(code: 7), previous: 1).error as? Failure == Failure(code: 7)
+      LoadState<Int>.failed(Broken(reason: "7"), previous: 1).error as? Broken
+        == Broken(reason: "7")
     )
     for state in [LoadState<Int>.unknown, .loading(previous: 1), .loaded(1)] {
       #expect(state.error == nil)
@@ -32,7 +29,7 @@ import Testing
     #expect(LoadState<Int>.loading(previous: 1).isLoading)
     #expect(!LoadState<Int>.unknown.isLoading)
     #expect(!LoadState<Int>.loaded(1).isLoading)
-    #expect(!LoadState<Int>.failed(Failure(), previous: 1).isLoading)
+    #expect(!LoadState<Int>.failed(Broken(), previous: 1).isLoading)
   }
 
   @Test(.guarantee(.statesCanBeMapped))
@@ -54,23 +51,22 @@ import Testing
       Issue.record("loaded has lost its value")
       return
     }
-    let failed = LoadState<Int>.failed(Failure(code: 1), previous: 4).map(double)
+    let failed = LoadState<Int>.failed(Broken(reason: "1"), previous: 4).map(double)
     #expect(failed.value == "8")
-    #expect(failed.error as? Failure == Failure(code: 1))
-    #expect(LoadState<Int>.failed(Failure(), previous: nil).map(double).value == nil)
+    #expect(failed.error as? Broken == Broken(reason: "1"))
+    #expect(LoadState<Int>.failed(Broken(), previous: nil).map(double).value == nil)
   }
 
   @Test
   func `a load state calls the transformation only if there is a value, and passes its error on`() {
-    let failing: (Int) throws(Failure) -> Int = { _ throws(Failure) in throw Failure(code: 2) }
+    let failing: (Int) throws(Broken) -> Int = { _ throws(Broken) in throw Broken(reason: "2") }
     for state in [
-      LoadState<Int>.unknown, .loading(previous: nil), .failed(Failure(), previous: nil),
+      LoadState<Int>.unknown, .loading(previous: nil), .failed(Broken(), previous: nil),
     ] {
       #expect(throws: Never.self) { try state.map(failing) }
     }
-    for state in [LoadState<Int>.loaded(1), .loading(previous: 1), .failed(Failure(), previous: 1)]
-    {
-      #expect(throws: Failure(code: 2)) { try state.map(failing) }
+    for state in [LoadState<Int>.loaded(1), .loading(previous: 1), .failed(Broken(), previous: 1)] {
+      #expect(throws: Broken(reason: "2")) { try state.map(failing) }
     }
   }
 }

@@ -47,7 +47,6 @@ import Testing
   @Test(.guarantee(.subscriberCountIncludesAllKinds))
   func `a messenger counts streams, subscriptions and handlers alike`() {
     let messenger = Messenger<Int>()
-    final class Owner: Sendable {}
     let owner = Owner()
     let stream = messenger.subscribe()
     let subscription = messenger.subscription(bufferingPolicy: .bufferingNewest(1))

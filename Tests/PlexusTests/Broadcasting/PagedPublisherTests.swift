@@ -123,18 +123,6 @@ import Testing
     #expect(words(publisher.state) == "loaded(a0 b0)")
   }
 
-  @Test
-  func `a paged publisher gives a new subscriber the current state, and a slow one the newest`()
-    async throws
-  {
-    let publisher = Catalog().publisher()
-    let slow = publisher.subscribe()
-    try await publisher.loadFirstPage()
-    #expect(await publisher.subscription().first(1).map(words) == ["loaded(a0 b0)"])
-    try await publisher.loadNextPage()
-    #expect(await slow.first(1).map(words) == ["loaded(a0 b0 a1 b1)"])
-  }
-
   @Test func `a paged publisher is a state whose current element and parts are those of its pages`()
     async throws
   {
@@ -152,17 +140,6 @@ import Testing
     #expect(words(publisher.current) == "unknown")
     #expect(count.current == -1)
     #expect(await counts.first(1) == [-1], "a reset takes back what was not read")
-  }
-
-  @Test func `a paged publisher calls handlers, too`() async throws {
-    let publisher = Catalog().publisher()
-    let log = Log<String>()
-    let token = publisher.observe { (state: LoadState<Pages<String>>) in log.append(words(state)) }
-    #expect(publisher.subscriberCount == 1)
-    await log.contains("unknown")
-    try await publisher.loadFirstPage()
-    await log.contains("loaded(a0 b0)")
-    token.cancel()
   }
 
   @Test(.guarantee(.resetDropsAllPages))

@@ -183,23 +183,6 @@ import Testing
     #expect(await !isParked(last, in: hub))
   }
 
-  @Test func `the window is as wide as the largest limit of a reader`() {
-    var limits = HubBase.WindowLimits()
-    #expect(limits.largest == 0)
-    for limit in [3, 5, 5, 1] { limits.insert(limit) }
-    #expect(limits.largest == 5)
-    limits.remove(5)
-    #expect(limits.largest == 5)
-    limits.remove(5)
-    #expect(limits.largest == 3)
-    limits.insert(4)
-    limits.remove(3)
-    #expect(limits.largest == 4)
-    limits.remove(4)
-    limits.remove(1)
-    #expect(limits.largest == 0)
-  }
-
   @Test func `what was prepared for delivery is visible before a task is resumed`() async {
     let hub = BroadcastHub<Int>()
     let subscription = hub.subscription(bufferingPolicy: .unbounded)

@@ -482,9 +482,6 @@ import Testing
   }
 }
 
-/// The owner of the handlers.
-private final class Owner: Sendable {}
-
 /// An element, or the error in its place.
 private func words(_ result: Result<Int, any Error>) -> String {
   switch result {

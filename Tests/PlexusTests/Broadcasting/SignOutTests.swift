@@ -76,43 +76,6 @@ import Testing
   }
 
   @Test(.guarantee(.noStateFromBeforeAReset), arguments: policies)
-  func `a handler of a publisher is given no state from before a sign-out`(policy: Policy) async {
-    let publisher = DataPublisher<String>()
-    let (host, log) = (SteppedHost(), Log<String?>())
-    publisher.update("secret")
-    let token = await host.observe(publisher, policy()) { log.append($0.value) }
-    publish(to: publisher)
-    publisher.reset()
-    await host.executor.step()
-    #expect(log.entries.allSatisfy { $0 == nil })
-    publisher.update("public")
-    while log.entries.last != "public", !Task.isCancelled { await host.executor.step() }
-    #expect(!log.entries.contains("secret"))
-    withExtendedLifetime(token) {}
-  }
-
-  @Test(.guarantee(.noStateFromBeforeAReset), arguments: policies)
-  func `a suspending handler of a publisher is given no state from before a sign-out`(
-    policy: Policy
-  ) async throws {
-    let publisher = DataPublisher<String>()
-    let (gate, log) = (Gate(), Log<String?>())
-    publisher.update("secret")
-    let token = publisher.observe(bufferingPolicy: policy()) { (state: LoadState<String>) async in
-      log.append(state.value)
-      try? await gate.wait()
-    }
-    await gate.arrivals(1)
-    publish(to: publisher)
-    publisher.reset()
-    let count = log.count
-    gate.open()
-    await log.first(count + 1)
-    #expect(!log.entries.dropFirst(count).contains("secret"))
-    withExtendedLifetime(token) {}
-  }
-
-  @Test(.guarantee(.noStateFromBeforeAReset), arguments: policies)
   func `a publisher of pages gives no subscriber a state from before a sign-out`(
     policy: Policy
   ) async throws {

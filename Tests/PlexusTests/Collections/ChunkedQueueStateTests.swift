@@ -25,14 +25,6 @@ import Testing
     #expect(queue.isEmpty)
   }
 
-  @Test(arguments: [1, 63, 64, 65, 128, 129, 193])
-  func `a chunked queue returns elements in order at the limits of its chunks`(count: Int) {
-    var queue = ChunkedQueue<Int>()
-    for number in 0..<count { queue.append(number) }
-    for number in 0..<count { #expect(queue.popFirst() == number) }
-    #expect(queue.popFirst() == nil)
-  }
-
   @Test(arguments: [0, 1, 64, 65, 128, 129], [0, 1, 64, 65])
   func `a chunked queue returns chunks in order, also after single elements`(
     count: Int,

@@ -120,21 +120,6 @@ import Testing
     withExtendedLifetime((tokens, last)) {}
   }
 
-  @Test func `a handler that suspends receives every event in order and never overlaps itself`()
-    async
-  {
-    let (bus, log) = (EventBus(), Log<Int>())
-    let token = bus.observe(Ping.self) { ping async in
-      log.append(ping.number)
-      for _ in 0..<3 { await Task.detached {}.value }
-      log.append(-ping.number)
-    }
-    for number in 1...50 { bus.post(Ping(number)) }
-    await bus.postAndWait(Ping(51))
-    #expect(log.entries == (1...51).flatMap { [$0, -$0] })
-    withExtendedLifetime(token) {}
-  }
-
   @Test(.guarantee(.slowHandlersDelayNoOtherScope))
   func `a slow handler delays no other type, no other scope and no other subscriber`() async {
     let (bus, gate, log) = (EventBus(), Gate(), Log<String>())
@@ -195,17 +180,6 @@ import Testing
       #expect(await stream.first(2).map(\.number) == [1, 2])
       withExtendedLifetime((first, second)) {}
     }
-  }
-
-  @Test func `a stream subscribed inside a handler gets the next event`() async {
-    let (bus, log) = (EventBus(), Log<Subscription<Ping>>())
-    let token = bus.observe(Ping.self) { ping in
-      if ping.number == 1 { log.append(bus.subscription(to: Ping.self)) }
-    }
-    await bus.postAndWait(Ping(1))
-    bus.post(Ping(2))
-    #expect(await log.entries[0].first(1) == [Ping(2)])
-    withExtendedLifetime(token) {}
   }
 
   @Test func `an event bus counts streams and handlers of exactly one type and scope`() {

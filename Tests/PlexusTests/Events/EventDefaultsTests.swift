@@ -87,7 +87,7 @@ import Testing
       _ bus: EventBus,
       _ owner: Parcel,
       isAsync: Bool,
-      throwing error: Refusal?
+      throwing error: Broken?
     ) -> ObservationToken? {
       let body: @Sendable () throws -> Void = { if let error { throw error } }
       switch (self, isAsync) {
@@ -118,7 +118,7 @@ import Testing
           isAsync: isAsync,
           returns: succeeds ? .handledSuccessfully : .failed
         )
-        : registration.observe(bus, owner, isAsync: isAsync, throwing: succeeds ? nil : Refusal())
+        : registration.observe(bus, owner, isAsync: isAsync, throwing: succeeds ? nil : Broken())
       let outcome = await bus.postAndWait(Notice(1, .clearImmediately))
       let handled = succeeds ? 1 : 0
       #expect(outcome == PostOutcome.of(notified: 1, handled: handled, isPersisted: !succeeds))

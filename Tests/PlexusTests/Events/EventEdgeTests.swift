@@ -139,7 +139,6 @@ import Testing
 
   @Test(.guarantee(.slowHandlersDelayNoOtherScope))
   func `ten thousand handlers of one event come and go`() async {
-    final class Owner: Sendable {}
     let bus = EventBus()
     var tokens: [ObservationToken] = []
     for number in 0..<10_000 {

@@ -5,7 +5,7 @@ import Testing
 
 /// Tokens, owners and ids.
 @Suite(.fewAtOnce) struct `A handler of events` {
-  final class Owner: Sendable {
+  final class LoggingOwner: Sendable {
     let log: Log<String>
 
     init(_ log: Log<String> = Log()) {
@@ -38,7 +38,7 @@ import Testing
   @Test(.guarantee(.handlersLiveAsLongAsTheirOwner))
   func `a handler of events lives as long as its owner, which it does not keep alive`() async {
     let (bus, log) = (EventBus(), Log<String>())
-    var owner: Owner? = Owner(log)
+    var owner: LoggingOwner? = LoggingOwner(log)
     if let owner {
       bus.observe(as: owner, Ping.self) { me, ping in me.log.append("sync\(ping.number)") }
       bus.observe(as: owner, Notice.self) { me, notice async in
@@ -60,7 +60,7 @@ import Testing
 
   @Test func `a handler of events can release its own owner while it runs`() async {
     let (bus, log, gate) = (EventBus(), Log<String>(), Gate())
-    let owner = Guarded<Owner?>(Owner(log))
+    let owner = Guarded<LoggingOwner?>(LoggingOwner(log))
     if let someone = owner.withLock({ $0 }) {
       bus.observe(as: someone, Notice.self) { me, notice async in
         owner.withLock { $0 = nil }

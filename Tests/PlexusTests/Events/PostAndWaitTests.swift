@@ -15,7 +15,7 @@ import Testing
         try? await gate.wait()
         log.append("slow")
       },
-      bus.observe(Notice.self) { _ throws in throw Refusal() },
+      bus.observe(Notice.self) { _ throws in throw Broken() },
       bus.observe(Notice.self) { _ in .failed },
       bus.observe(Notice.self) { _ async in .handledSuccessfully },
     ]

@@ -9,7 +9,7 @@ import Testing
     kind: CacheKind,
     seed: UInt64
   ) async throws {
-    var random = SeededHistory(seed: seed)
+    var random = SeededRandom(seed: seed)
     var policy = CachePolicy()
     // Callers wait for a soft timeout only if values are often stale, and are no answer then.
     let isSoft = seed / 4 % 2 == 1
@@ -64,7 +64,7 @@ private final class HistoryRun {
     references = [(cache, nil)]
   }
 
-  func step(_ random: inout SeededHistory) async throws {
+  func step(_ random: inout SeededRandom) async throws {
     switch Int.random(in: 0..<100, using: &random) {
     case 0..<30:
       let recent =
@@ -229,20 +229,5 @@ extension CacheUnderTest {
   fileprivate func refreshTag() -> Self {
     guard case .map(let map) = self else { return refresh() }
     return .map(map.refresh(tags: ["tag"]))
-  }
-}
-
-private struct SeededHistory: RandomNumberGenerator {
-  private var state: UInt64
-
-  init(seed: UInt64) {
-    state = seed &* 0x9E37_79B9_7F4A_7C15 &+ 99
-  }
-
-  mutating func next() -> UInt64 {
-    state ^= state << 13
-    state ^= state >> 7
-    state ^= state << 17
-    return state &* 0x2545_F491_4F6C_DD1D
   }
 }

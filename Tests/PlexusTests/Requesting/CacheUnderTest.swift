@@ -1,6 +1,7 @@
 import Plexus
 import PlexusTesting
 import Synchronization
+import TestSupport
 import Testing
 
 /// The two kinds of cache, which share most guarantees.
@@ -220,11 +221,6 @@ func waitUnmoved(_ gate: Gate) async {
 /// A failure after which a cached value can be used.
 struct Offline: ConnectivityFailure, Equatable {
   var isConnectivityFailure = true
-}
-
-/// A failure of any other kind.
-struct Broken: Error, Equatable {
-  var reason = ""
 }
 
 extension CacheStatistics {

@@ -1,4 +1,5 @@
 import Plexus
+import TestSupport
 
 /// A model of a cache, one event after the other.
 ///

@@ -63,18 +63,6 @@ import Testing
   }
 
   @Test(arguments: CacheKind.allCases)
-  func `a subscriber of a cache that is slow receives the newest state by default`(
-    kind: CacheKind
-  ) async throws {
-    let tally = Tally()
-    let cache = kind.make { tally.increment() }
-    let stream = cache.subscribe(bufferingPolicy: .bufferingNewest(1))
-    for _ in 0..<5 { _ = try await cache.refresh().request() }
-    var iterator = stream.makeAsyncIterator()
-    #expect(await iterator.next()?.name == "loaded 5")
-  }
-
-  @Test(arguments: CacheKind.allCases)
   func `a subscriber of a cache is counted until its stream is dropped`(
     kind: CacheKind
   ) async throws {
@@ -135,17 +123,6 @@ import Testing
     #expect(map.cachedValue(first) == 2)
     let states = await streams[first.number].first(4)
     #expect(states.map(\.name) == ["unknown", "loaded 1", "unknown", "loaded 2"])
-  }
-
-  @Test func `a subscriber of a cache may observe with a closure`() async throws {
-    let cache = Multiplexer { 1 }
-    let names = RecordedChannel<String>()
-    let token = cache.observe { state in names.send(state.name) }
-    _ = try await cache.request()
-    #expect(await names.recorder.first(3) == ["unknown", "loading", "loaded 1"])
-    #expect(cache.subscriberCount == 1)
-    token.cancel()
-    #expect(cache.subscriberCount == 0)
   }
 
   @Test(arguments: CacheKind.allCases)

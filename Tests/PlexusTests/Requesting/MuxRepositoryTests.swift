@@ -138,12 +138,6 @@ import Testing
     #expect(repository.count == 0)
   }
 
-  @Test func `a repository is there for the whole process`() async throws {
-    let cache = Multiplexer { 1 }.register()
-    #expect(MuxRepository.shared.count >= 1)
-    MuxRepository.shared.unregister(cache)
-  }
-
   @Test func `a repository supports members that register others when they are detached`()
     async throws
   {

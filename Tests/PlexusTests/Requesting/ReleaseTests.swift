@@ -62,7 +62,7 @@ import Testing
     kind: CacheKind
   ) async throws {
     let (made, released) = (Tally(), Log<Void>())
-    let owner = Owner()
+    let owner = CacheReference()
     let tokens = Tokens()
     @Sendable func value() -> Caller {
       made.increment()
@@ -95,7 +95,7 @@ import Testing
     kind: CacheKind
   ) async throws {
     let (made, released) = (Tally(), Log<Void>())
-    let owner = Owner()
+    let owner = CacheReference()
     let tokens = Tokens()
     @Sendable func caller() -> Caller {
       made.increment()
@@ -205,7 +205,7 @@ private final class Tokens: Sendable {
 }
 
 /// A reference from a value to its cache.
-private final class Owner: Sendable {
+private final class CacheReference: Sendable {
   private let channel = RecordedChannel<@Sendable () -> Void>()
 
   func adopt(_ cache: CacheUnderTest<Caller>) {
@@ -234,10 +234,10 @@ private final class Owner: Sendable {
 
 /// A value that uses its cache when it is released.
 private final class Caller: Sendable {
-  private let owner: Owner
+  private let owner: CacheReference
   private let released: Log<Void>
 
-  init(owner: Owner, released: Log<Void>) {
+  init(owner: CacheReference, released: Log<Void>) {
     self.owner = owner
     self.released = released
   }

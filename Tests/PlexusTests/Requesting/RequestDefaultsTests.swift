@@ -120,24 +120,4 @@ import Testing
     #expect(waits.contains { $0 < .seconds(10) })
     #expect(waits.contains { $0 > .seconds(10) })
   }
-
-  @Test func `statistics are added number by number`() {
-    func statistics(_ numbers: [Int]) -> CacheStatistics {
-      CacheStatistics(
-        hits: numbers[0],
-        staleHits: numbers[1],
-        misses: numbers[2],
-        joins: numbers[3],
-        fetches: numbers[4],
-        failures: numbers[5],
-        evictions: numbers[6],
-        cacherErrors: numbers[7],
-        restorations: numbers[8]
-      )
-    }
-    let (left, right) = (
-      [1, 2, 3, 4, 5, 6, 7, 8, 9], [100, 200, 300, 400, 500, 600, 700, 800, 900]
-    )
-    #expect(statistics(left) + statistics(right) == statistics(zip(left, right).map { $0 + $1 }))
-  }
 }

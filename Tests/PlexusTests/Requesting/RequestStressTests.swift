@@ -18,7 +18,7 @@ import Testing
     let cache: CacheUnderTest<Int>
     let origin: Origin
     let clock: ManualClock
-    var random: SeededGenerator
+    var random: SeededRandom
 
     mutating func visit() async {
       switch Int.random(in: 0..<12, using: &random) {
@@ -74,7 +74,7 @@ import Testing
               cache: cache,
               origin: origin,
               clock: clock,
-              random: SeededGenerator(seed: seed << 8 | number)
+              random: SeededRandom(seed: seed << 8 | number)
             )
             for _ in 0..<150 { await visitor.visit() }
           }
@@ -120,7 +120,7 @@ import Testing
     await withTaskGroup { group in
       for number in 0..<8 {
         group.addTask {
-          var random = SeededGenerator(seed: UInt64(number))
+          var random = SeededRandom(seed: UInt64(number))
           for _ in 0..<500 {
             let key = Int.random(in: 0..<5, using: &random)
             switch Int.random(in: 0..<20, using: &random) {
@@ -137,20 +137,5 @@ import Testing
     let counts = map.statistics
     #expect(counts.hits + counts.staleHits + counts.misses + counts.joins == 4_000)
     #expect(counts.failures <= counts.fetches)
-  }
-}
-
-/// Random numbers that are the same for the same seed.
-private struct SeededGenerator: RandomNumberGenerator {
-  private var state: UInt64
-
-  init(seed: UInt64) { state = seed }
-
-  mutating func next() -> UInt64 {
-    state &+= 0x9E37_79B9_7F4A_7C15
-    var mixed = state
-    mixed = (mixed ^ (mixed >> 30)) &* 0xBF58_476D_1CE4_E5B9
-    mixed = (mixed ^ (mixed >> 27)) &* 0x94D0_49BB_1331_11EB
-    return mixed ^ (mixed >> 31)
   }
 }

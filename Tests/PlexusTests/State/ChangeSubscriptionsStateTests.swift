@@ -67,7 +67,6 @@ import Testing
   }
 
   @Test func `subscribers to changes retain what removes them until the end, and no longer`() {
-    final class Owner: Sendable {}
     let hubs = ChangeSubscriptions()
     weak var owner: Owner?
     do {

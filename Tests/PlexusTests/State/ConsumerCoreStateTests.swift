@@ -35,13 +35,12 @@ import Testing
 
   @Test
   func `the core of a state consumer releases a selector that is removed before the first state`() {
-    final class Captured: Sendable {}
     let core = ConsumerCore<Int>(nil)
     let bag = ObservationBag()
-    weak var selecting: Captured?
-    weak var calling: Captured?
+    weak var selecting: Owner?
+    weak var calling: Owner?
     do {
-      let (first, second) = (Captured(), Captured())
+      let (first, second) = (Owner(), Owner())
       (selecting, calling) = (first, second)
       core.add(
         { state in withExtendedLifetime(first) { state } },

@@ -44,16 +44,6 @@ import Testing
     #expect(page.snapshot.page == 32)
   }
 
-  @Test func `a page store lets a slow subscriber skip ahead to the newest states`() async {
-    let page = makePage()
-    let stream = page.subscribe()
-    for _ in 0..<5 {
-      page.dispatch(1)
-      app.dispatch(.add(1))
-    }
-    #expect(await stream.first(1).map { [$0.app.count, $0.page] } == [[8, 35]])
-  }
-
   @Test func `a page store follows changes of the page and of the app`() async {
     let page = makePage()
     let ofPage = page.changes(of: \.self)

@@ -80,13 +80,12 @@ import Testing
 
   @Test func `a table of selectors releases a removed closure at once, and the others at its end`()
   {
-    final class Captured: Sendable {}
     var table = SelectorTable<Int>()
     let ids = (0..<3).map { _ in ChangeSubscriptions.ID() }
-    weak var first: Captured?
-    weak var last: Captured?
+    weak var first: Owner?
+    weak var last: Owner?
     for (number, id) in ids.enumerated() {
-      let captured = Captured()
+      let captured = Owner()
       if number == 0 { first = captured }
       if number == 2 { last = captured }
       let selector = SelectorEntry(0)

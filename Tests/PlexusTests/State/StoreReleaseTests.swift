@@ -7,7 +7,7 @@ import Testing
   typealias Numbers = Store<[Int], Int>
 
   /// Keeps an object until it is taken out.
-  final class Owner<Value: Sendable>: Sendable {
+  final class Keeper<Value: Sendable>: Sendable {
     private let value = Guarded<Value?>(nil)
 
     func keep(_ new: Value) { value.withLock { $0 = new } }
@@ -23,8 +23,8 @@ import Testing
   @Test(.guarantee(.storesEndTheirStreams))
   func `a released busy store processes earlier actions, and publishes them before its end`() async
   {
-    let (owner, census) = (Owner<Numbers>(), Census())
-    let kept = Owner<Middleware<[Int], Int>.Context>()
+    let (owner, census) = (Keeper<Numbers>(), Census())
+    let kept = Keeper<Middleware<[Int], Int>.Context>()
     let middleware = Middleware<[Int], Int> { action, context, next in
       kept.keep(context)
       next(action)
@@ -64,8 +64,8 @@ import Testing
   {
     typealias Page = PageStore<Int, Int, [Int], Int>
     let app = Store<Int, Int>(0) { $0 += $1 }
-    let owner = Owner<Page>()
-    let kept = Owner<Middleware<[Int], Int>.Context>()
+    let owner = Keeper<Page>()
+    let kept = Keeper<Middleware<[Int], Int>.Context>()
     let middleware = Middleware<[Int], Int> { action, context, next in
       kept.keep(context)
       next(action)
@@ -90,13 +90,13 @@ import Testing
   }
 
   @Test func `a store that is released while it is busy loses no action, stress`() async {
-    let kept = Owner<Middleware<[Int], Int>.Context>()
+    let kept = Keeper<Middleware<[Int], Int>.Context>()
     let keeping = Middleware<[Int], Int> { action, context, next in
       if action == 0 { kept.keep(context) }
       next(action)
     }
     for _ in 0..<200 {
-      let (owner, leavers) = (Owner<Numbers>(), Owner<[Subscription<Change<Int>>]>())
+      let (owner, leavers) = (Keeper<Numbers>(), Keeper<[Subscription<Change<Int>>]>())
       let states: Subscription<[Int]>
       do {
         let store = Numbers([], middleware: [keeping]) { $0.append($1) }
@@ -118,7 +118,7 @@ import Testing
   }
 
   @Test func `a store, a page or a consumer may be released in a selector of its own`() async {
-    let owner = Owner<Numbers>()
+    let owner = Keeper<Numbers>()
     let later = Later<Numbers>()
     do {
       let store = Numbers([]) { $0.append($1) }
@@ -134,7 +134,7 @@ import Testing
     #expect(await changes?.all().map(\.new) == [0, 1])
 
     let app = Store<Int, Int>(0) { $0 += $1 }
-    let page = Owner<PageStore<Int, Int, Int, Int>>()
+    let page = Keeper<PageStore<Int, Int, Int, Int>>()
     let ofApp: Subscription<Change<Int>>
     do {
       let new = app.page({ $0 }, reducer: { $0 += $1 })
@@ -149,7 +149,7 @@ import Testing
     #expect(await ofApp.all().map(\.new).starts(with: [0]))
     #expect(app.subscriberCount == 0)
 
-    let consumer = Owner<StateConsumer<Int>>()
+    let consumer = Keeper<StateConsumer<Int>>()
     let called = Log<Int>()
     let weakConsumer = Later<StateConsumer<Int>>()
     do {

@@ -34,16 +34,6 @@ import Testing
     #expect(await stream.first(4).map(\.count) == [1, 2, 2, 3])
   }
 
-  @Test func `a store lets a slow subscriber skip ahead to the newest state`() async {
-    let store = makeShelf()
-    let states = store.subscription()
-    let stream = store.subscribe()
-    for _ in 0..<10 { store.dispatch(.add(1)) }
-    #expect(await states.first(1).map(\.count) == [10])
-    #expect(await stream.first(1).map(\.count) == [10])
-    #expect(states.droppedCount == 10)
-  }
-
   @Test
   func `a store shows the state before an action to its reducer, and lets it be read at any time`()
   {

@@ -97,15 +97,6 @@ import Testing
     #expect(clock.sleeperCount == 0)
   }
 
-  @Test func `the delay of a debouncer is limited by the maximum`() async {
-    let debouncer = Debouncer(delay: .seconds(9), maximumDelay: .seconds(2), clock: clock)
-    let firings = Recorder(debouncer.subscription())
-    debouncer.touch()
-    await clock.sleepers(1)
-    clock.advance(by: .seconds(2))
-    #expect(await firings.first(1).count == 1)
-  }
-
   @Test(arguments: [Duration.zero, .seconds(-1)])
   func `a debouncer with a delay of zero or less fires before touch returns`(delay: Duration) async
   {
@@ -200,16 +191,5 @@ import Testing
     Local.$value.withValue(7) { debouncer.touch() }
     #expect(await values.first(1) == [0])
     await debouncer.flush()
-  }
-
-  @Test func `streams and handlers of a debouncer get an element for every firing`() async {
-    let debouncer = Debouncer(delay: .zero, clock: clock)
-    let log = Log<Int>()
-    let stream = debouncer.subscribe()
-    let token = debouncer.observe { log.append(1) }
-    for _ in 0..<5 { debouncer.touch() }
-    #expect(await stream.first(5).count == 5)
-    #expect(await log.first(5).count == 5)
-    token.cancel()
   }
 }

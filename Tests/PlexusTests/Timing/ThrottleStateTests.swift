@@ -56,15 +56,6 @@ import Testing
     #expect(state.deadline == .milliseconds(2900))
   }
 
-  @Test func `the state of a throttler with neither edge never fires`() {
-    var state = state(leading: false, trailing: false)
-    for time in 0..<5 {
-      #expect(state.touch(at: .seconds(time)) == false)
-      #expect(state.deadline == nil)
-      #expect(state.elapse(at: .seconds(time)) == false)
-    }
-  }
-
   @Test(
     arguments: [Duration.zero, .seconds(-1), .seconds(Int64.min)],
     [(true, true), (false, true), (true, false)]
@@ -93,16 +84,6 @@ import Testing
     _ = leading.touch(at: .zero)
     #expect(leading.postpone(at: .milliseconds(1)) == true)
     #expect(leading.deadline == nil)
-  }
-
-  @Test func `cancelling drops a pending firing, and the interval after a firing continues`() {
-    var state = state()
-    _ = state.touch(at: .zero)
-    _ = state.touch(at: .milliseconds(1))
-    state.cancel()
-    #expect(state.deadline == nil)
-    #expect(state.touch(at: .milliseconds(999)) == false)
-    #expect(state.touch(at: .seconds(1)) || state.elapse(at: .seconds(1)))
   }
 
   @Test func `cancelling a throttler before the first firing discards the touch`() {

@@ -109,18 +109,18 @@ import Testing
   ) async {
     let upstream = UpstreamHandler()
     upstream.send(1)
-    upstream.continuation.finish(throwing: UpstreamHandler.Broken())
+    upstream.continuation.finish(throwing: Broken())
     let recorder = kind.record(upstream, clock: clock)
     #expect(await recorder.finished() == [1])
-    #expect(recorder.error is UpstreamHandler.Broken)
+    #expect(recorder.error is Broken)
     #expect(clock.sleeperCount == 0)
   }
 
   @Test func `the error of a timed sequence is thrown once, and its type is kept`() async {
     let upstream = UpstreamHandler()
-    upstream.continuation.finish(throwing: UpstreamHandler.Broken())
+    upstream.continuation.finish(throwing: Broken())
     var iterator = upstream.debounced(for: .seconds(1), clock: clock).makeAsyncIterator()
-    await #expect(throws: UpstreamHandler.Broken.self) { try await iterator.next() }
+    await #expect(throws: Broken.self) { try await iterator.next() }
     #expect(await (try? iterator.next()) == .some(nil))
     // This compiles only if the result for a nonthrowing sequence is nonthrowing.
     let messenger = Messenger<Int>()

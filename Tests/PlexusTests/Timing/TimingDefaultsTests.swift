@@ -30,19 +30,6 @@ import Testing
     #expect(values.droppedCount == 1)
   }
 
-  @Test(.guarantee(.throttlersFireOncePerInterval))
-  func `a throttler fires at both edges by default`() async {
-    let throttler = Throttler(interval: .seconds(1), clock: clock)
-    let firings = throttler.subscription(bufferingPolicy: .bufferingNewest(0))
-    throttler.touch()
-    #expect(firings.droppedCount == 1)
-    throttler.touch()
-    #expect(firings.droppedCount == 1)
-    await clock.passSecond()
-    await throttler.flush()
-    #expect(firings.droppedCount == 2)
-  }
-
   @Test(.guarantee(.timedSequencesFireAlike))
   func `a debounced and a throttled sequence have the same edges as their types by default`() async
   {

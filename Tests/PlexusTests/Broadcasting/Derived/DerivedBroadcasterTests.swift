@@ -170,18 +170,6 @@ import Testing
   }
 
   @Test(.guarantee(.derivedBroadcastersKeepOrder))
-  func `a derived broadcaster calls handlers in subscription order, message by message`() async {
-    let messenger = Messenger<Int>()
-    let doubled = messenger.map { $0 * 2 }
-    let log = Log<[Int]>()
-    let tokens = (0..<3).map { handler in doubled.observe { log.append([$0, handler]) } }
-    for number in 0..<10 { messenger.send(number) }
-    let expected = (0..<10).flatMap { number in (0..<3).map { [number * 2, $0] } }
-    #expect(await log.first(30) == expected)
-    withExtendedLifetime(tokens) {}
-  }
-
-  @Test(.guarantee(.derivedBroadcastersKeepOrder))
   func `a derived broadcaster sends what its closure sends to the source afterwards`() async {
     let messenger = Messenger<Int>()
     let derived = messenger.map { [weak messenger] number in

@@ -163,12 +163,11 @@ import Testing
 
   @Test(.guarantee(.keyPathsAreSharedByAllViews))
   func `a selected part of a store releases its closure when its last subscriber leaves`() {
-    final class Captured: Sendable {}
     let store = makeStore()
-    weak var released: Captured?
+    weak var released: Owner?
     var stream: AsyncStream<Int>?
     do {
-      let captured = Captured()
+      let captured = Owner()
       released = captured
       stream = store.select { [captured] state in
         withExtendedLifetime(captured) { state.number }

@@ -38,9 +38,6 @@ struct Ping: Event, Hashable {
   }
 }
 
-/// The error of a failing handler.
-struct Refusal: Error {}
-
 extension PersistenceRule {
   static var allCases: [PersistenceRule] {
     [.clearImmediately, .clearAfterAllCurrentSubscribersNotified, .neverClear]
@@ -97,13 +94,13 @@ enum Way: CaseIterable, Sendable {
     case .void:
       return bus.observe(Notice.self, scope: scope) { notice in
         note(notice)
-        if !succeeds { throw Refusal() }
+        if !succeeds { throw Broken() }
       }
     case .asyncVoid:
       return bus.observe(Notice.self, scope: scope) { notice async throws in
         await Task.detached {}.value
         note(notice)
-        if !succeeds { throw Refusal() }
+        if !succeeds { throw Broken() }
       }
     }
   }

@@ -5,8 +5,6 @@ import Testing
 
 /// A sequence whose elements are sent by a test.
 struct UpstreamHandler: AsyncSequence, Sendable {
-  struct Broken: Error, Equatable {}
-
   let elements: AsyncThrowingStream<Int, any Error>
   let continuation: AsyncThrowingStream<Int, any Error>.Continuation
 

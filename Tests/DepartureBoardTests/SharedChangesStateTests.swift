@@ -51,7 +51,9 @@ import Testing
     board.heard.entries.filter { $0 != Self.probe }
   }
 
-  @Test func `reach every other board in order, even if a board ends before they are sent`() async {
+  @Test func `shared flight changes reach every other board in order, even if their board ends`()
+    async
+  {
     let boards = await boards(3)
     let changes = [
       FlightChange(0, .scheduled), FlightChange(0, .delayed(until: .at("10:30"))),
@@ -68,7 +70,7 @@ import Testing
     #expect(await boards[2].changes.close() == 0)
   }
 
-  @Test func `are not received if they are not readable`() async {
+  @Test func `shared flight changes that cannot be decoded are not received`() async {
     let boards = await boards(1)
     for (number, body) in ["garbage", "{}", #"{"board":"x","change":{"flight":1}}"#].enumerated() {
       engine.insert(.change("\(number)", body), into: "departures")
@@ -81,7 +83,7 @@ import Testing
   }
 
   @Test(arguments: [true, false])
-  func `that cannot be published hold up no board`(isReachable: Bool) async {
+  func `shared flight changes that cannot be published delay no board`(isReachable: Bool) async {
     let boards = await boards(1, areReachable: isReachable)
     boards[0].link.cutOff()
     await boards[0].announce((0..<4).map { FlightChange($0, .scheduled) })

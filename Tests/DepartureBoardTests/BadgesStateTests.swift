@@ -23,7 +23,7 @@ import Testing
     Badges(origin: (origin ?? self.origin).address, folder: folder.url)
   }
 
-  @Test func `are downloaded once for many rows`() async {
+  @Test func `a badge is downloaded once for many rows`() async {
     let badges = badges()
     await withTaskGroup(of: Badge?.self) { group in
       for _ in 0..<50 { group.addTask { await badges.badge(of: "UA") } }
@@ -33,7 +33,9 @@ import Testing
     #expect(origin.badgeCount == 1)
   }
 
-  @Test func `are read from disk by the next run, which has another port`() async throws {
+  @Test func `badges are read from disk by the next run, although its origin has another port`()
+    async throws
+  {
     _ = await badges().badge(of: "UA")
     let other = try LoopbackOrigin()
     #expect(await badges(other).badge(of: "UA")?.color == 208)
@@ -41,7 +43,7 @@ import Testing
   }
 
   @Test(arguments: ["", "208", "red\n", "256\n", "-1\n", "<html>not a badge</html>"])
-  func `that cannot be decoded are requested once and no more`(text: String) async {
+  func `a badge that cannot be decoded is not requested a second time`(text: String) async {
     serve(text)
     let badges = badges()
     for _ in 0..<5 { #expect(await badges.badge(of: "UA") == nil) }
@@ -49,7 +51,7 @@ import Testing
   }
 
   @Test(arguments: [404, 500])
-  func `that the origin refuses are omitted, and requested again`(status: Int) async {
+  func `a badge that the origin refuses is omitted, and requested again later`(status: Int) async {
     serve("208\n", status: status)
     let badges = badges()
     #expect(await badges.badge(of: "UA") == nil)
@@ -57,7 +59,7 @@ import Testing
     #expect(await badges.badge(of: "UA")?.color == 208)
   }
 
-  @Test func `are omitted while the origin is offline`() async throws {
+  @Test func `badges are omitted while the origin is offline`() async throws {
     let badges = badges()
     await origin.goOffline()
     #expect(await badges.badge(of: "UA") == nil)
@@ -67,7 +69,7 @@ import Testing
     #expect(await badges.badge(of: "UA")?.color == 208)
   }
 
-  @Test func `are shown where their folder cannot be used`() async throws {
+  @Test func `badges are shown although their folder cannot be used`() async throws {
     try Data("x".utf8).write(to: URL(filePath: String(folder.path.dropLast())))
     let badges = badges()
     for _ in 0..<5 { #expect(await badges.badge(of: "UA")?.color == 208) }

@@ -18,16 +18,16 @@ import Testing
     "", "  ", "ua 15", "UA15", "ewr", "hnl", "united", "boeing 767", "honolulu", "newark",
     "CANCELLED", "boeing ua hono", "boeing\thono\u{A0}ua\n",
   ])
-  func `matches a row that contains every word, ignoring case`(text: String) {
+  func `a filter matches a row that contains every word, regardless of case`(text: String) {
     #expect(FilterState(text).matches(row))
   }
 
   @Test(arguments: ["x", "ua x", "delta", "10:00x"])
-  func `excludes a row that lacks a word`(text: String) {
+  func `a filter excludes a row that lacks a word`(text: String) {
     #expect(!FilterState(text).matches(row))
   }
 
-  @Test func `applies typed text on request, of a limited length`() {
+  @Test func `a filter applies typed text on request, and limits its length`() {
     var filter = FilterState()
     filter.apply(.type("x"))
     #expect(filter.typed == "x" && filter.text == "" && filter.matches(row))
@@ -56,7 +56,7 @@ import Testing
     ("\u{1B}[A", ""), ("a\u{1B}[3~\u{1B}OP\u{1B}[1;5Cb\u{1B}xc", "abc"), ("\u{1B}[", ""),
     ("\r\n\t\u{0}\u{85}a\u{301}日😀é", ""),
   ])
-  func `is typed and erased, without sequences of other keys and characters that do not occur`(
+  func `the input of a filter ignores other keys, and characters that occur in no row`(
     input: String,
     typed: String
   ) {
@@ -64,7 +64,10 @@ import Testing
     #expect(page.state.typed == typed)
   }
 
-  @Test func `shows letters at once and applies them when typing has paused`() async {
+  @Test
+  func `the input of a filter shows letters at once, and applies them when typing has paused`()
+    async
+  {
     let input = FilterInput(page, clock: clock)
     var texts = page.subscription(toChangesOf: \.text).makeAsyncIterator()
     #expect(await texts.next()?.new == "")
@@ -82,7 +85,7 @@ import Testing
     withExtendedLifetime(input) {}
   }
 
-  @Test func `is cleared by Escape without a pause`() async {
+  @Test func `the input of a filter is cleared by Escape without a pause`() async {
     let input = FilterInput(page, clock: clock)
     var texts = page.subscription(toChangesOf: \.text).makeAsyncIterator()
     #expect(await texts.next()?.new == "")
@@ -96,7 +99,7 @@ import Testing
     #expect(page.state == FilterState())
   }
 
-  @Test func `applies a letter that is typed while the page is busy`() async {
+  @Test func `the input of a filter applies a letter that is typed while the page is busy`() async {
     let input = FilterInput(page, clock: clock)
     let isTyped = Mutex(false)
     let text = page.select { board in
@@ -114,7 +117,7 @@ import Testing
     #expect(await texts.next() == "d")
   }
 
-  @Test func `begins with the filter that the page has`() {
+  @Test func `the input of a filter begins with the filter of the page`() {
     let page = Self.page("del")
     let input = FilterInput(page, clock: clock)
     #expect(page.state.text == "del" && page.state.typed == "del")

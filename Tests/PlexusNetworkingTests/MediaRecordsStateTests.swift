@@ -92,7 +92,6 @@ import FoundationNetworking
   func `a media folder keeps a file that is held before it counts, or could not be replaced`()
     throws
   {
-    struct Failed: Error {}
     let media = MediaFolder(root: folder.url)
     let limit = DiskLimit(bytes: 10, folder: media)
     var (pin, _): (FilePin?, FileProperties) = try limit.pin(name) {
@@ -106,7 +105,7 @@ import FoundationNetworking
     // Another process has stored it, so that it does not count here.
     let unknown = String(repeating: "3", count: 64)
     _ = try store("abc", unknown, in: media)
-    #expect(throws: Failed.self) { try limit.pin(unknown) { throw Failed() } }
+    #expect(throws: Broken.self) { try limit.pin(unknown) { throw Broken() } }
     #expect(media.properties(of: unknown) != nil)
     pin.map(limit.list)
     pin = nil

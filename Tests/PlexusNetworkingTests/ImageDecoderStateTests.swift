@@ -12,8 +12,6 @@ import FoundationNetworking
 
 @Suite(.fewAtOnce)
 struct `The decoder of an image loader` {
-  private struct Undecodable: Error {}
-
   let folder = MediaTestFolder()
 
   @Test(.guarantee(.undecodableFilesAreRemembered))

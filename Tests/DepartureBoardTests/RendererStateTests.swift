@@ -28,7 +28,7 @@ import Testing
     try #require(draw(board(1, details), columns).first { $0.hasPrefix(" 10:00") })
   }
 
-  @Test func `fits into every window`() {
+  @Test func `a drawn board fits into every window`() {
     var details = RowDetails.stale
     details.airline = .answered(
       Airline(name: String(repeating: "very long ", count: 30)),
@@ -45,7 +45,7 @@ import Testing
     }
   }
 
-  @Test func `has the columns of titles and rows in the same places`() throws {
+  @Test func `a drawn board has the columns of titles and rows in the same places`() throws {
     let lines = draw(board(1), 150)
     let titles = try #require(lines.first { $0.contains("AIRLINE") })
     let row = try #require(lines.first { $0.hasPrefix(" 10:00") })
@@ -62,12 +62,14 @@ import Testing
     line.firstRange(of: text).map { line.distance(from: line.startIndex, to: $0.lowerBound) }
   }
 
-  @Test func `keeps the time, the destination and the status in narrow windows`() throws {
+  @Test func `a drawn board keeps the time, the destination and the status in narrow windows`()
+    throws
+  {
     #expect(try drawRow(.complete, 28).hasPrefix(" 10:00  HNL  on time"))
     #expect(try drawRow(.complete, 36).contains("UA 15"))
   }
 
-  @Test func `marks stale values in every window that shows them, without moving them`() throws {
+  @Test func `a drawn board marks stale values in every window without moving them`() throws {
     let stale = try drawRow(.stale, 150)
     #expect(stale.contains(" ~EWR") && stale.contains(" ~Newark") && stale.contains(" ~35°F"))
     #expect(try drawRow(.stale, 60).contains(" ~EWR"))
@@ -76,7 +78,7 @@ import Testing
     #expect(draw(board(1), 80).last?.contains("~") == false)
   }
 
-  @Test func `distinguishes pending, missing and unanswered values`() throws {
+  @Test func `a drawn board distinguishes pending, missing and unanswered values`() throws {
     #expect(try drawRow(RowDetails(), 80).contains("HNL  … "))
     #expect(try drawRow(.unanswered, 80).contains("HNL  ? "))
     let absent = RowDetails(destination: .answered(nil, isStale: false))
@@ -84,7 +86,7 @@ import Testing
   }
 
   @Test(arguments: [150, 80, 40, 20])
-  func `shows counts and the origin in its header`(columns: Int) {
+  func `a drawn board shows counts and the origin in its header`(columns: Int) {
     var state = board(2)
     state.apply(.origin(isOnline: false))
     let text = draw(state, columns).joined(separator: "\n")
@@ -99,7 +101,8 @@ import Testing
     #expect(draw(state, 80).joined().contains("changes from boards   1"))
   }
 
-  @Test func `shows the code of an airline on its badge, without extra width`() throws {
+  @Test func `a drawn board shows the code of an airline on its badge, without extra width`() throws
+  {
     var details = RowDetails.complete
     details.badge = try Badge(Data("208\n".utf8))
     #expect(draw(board(2, details), 80) == draw(board(2), 80))
@@ -111,7 +114,7 @@ import Testing
     #expect(plain.firstMatch(of: /\u{1B}\[[0-9;]*[34][0-9][;m]/) == nil)
   }
 
-  @Test func `shows the rows that match the filter, and counts the whole day`() {
+  @Test func `a drawn board shows the rows that match the filter, and counts the whole day`() {
     var state = board(40)
     state.apply(.flight(FlightChange(1, .cancelled)))
     let all = draw(state, 80)
@@ -127,14 +130,14 @@ import Testing
     #expect(draw(board(3), 80, 24, typed).last == " filter: x_ ")
   }
 
-  @Test func `shows flights rather than a frame in a low window`() {
+  @Test func `a drawn board shows flights rather than a frame in a low window`() {
     let lines = draw(board(40), 80, 6)
     #expect(lines.count == 6)
     #expect(lines.count { $0.hasPrefix(" 10:00") } == 5)
     #expect(lines.first?.contains("09:30") == true)
   }
 
-  @Test func `shows the status in words and colors, and when a flight lands there`() {
+  @Test func `a drawn board shows the status in words and colors, and the local time of landing`() {
     var state = board(3)
     state.apply(.flight(FlightChange(0, .delayed(until: .at("11:00")))))
     state.apply(.flight(FlightChange(1, .departed(at: .at("10:05")))))
@@ -147,7 +150,7 @@ import Testing
     #expect(lines.contains { $0.text.hasSuffix("departed 10:05  16:05") })
   }
 
-  @Test func `is written over the last frame without clearing it first`() {
+  @Test func `a drawn board is written over the last frame without clearing it first`() {
     #expect(
       BoardRenderer.frame([[Span("a", .bad)], [Span("b")]], inColor: true)
         == "\u{1B}[?2026h\u{1B}[H\u{1B}[31ma\u{1B}[0m\u{1B}[K\r\nb\u{1B}[K\u{1B}[J\u{1B}[?2026l"
@@ -155,7 +158,7 @@ import Testing
   }
 
   @Test(arguments: [(5, "abc  "), (3, "abc"), (2, "a…"), (1, "…")])
-  func `has texts of a fixed width`(columns: Int, text: String) {
+  func `a drawn board has texts of a fixed width`(columns: Int, text: String) {
     #expect("abc".fitted(to: columns) == text)
   }
 }
@@ -165,7 +168,7 @@ import Testing
     PlainReport.line(BoardRow(flight: .sample(0), status: status, details: details))
   }
 
-  @Test func `contains all details of a flight`() {
+  @Test func `a plain line contains all details of a flight`() {
     #expect(
       line(.complete, .departed(at: .at("10:05")))
         == "10:00  UA 15    EWR-HNL  departed 10:05  United Air Lines, Boeing 767-424ER, "
@@ -173,7 +176,7 @@ import Testing
     )
   }
 
-  @Test func `describes stale, unknown and unanswered values in words`() {
+  @Test func `a plain line describes stale, unknown and unanswered values in words`() {
     #expect(
       line(.stale, .cancelled)
         == "10:00  UA 15    EWR-HNL  cancelled       United Air Lines, Boeing 767-424ER, "

@@ -10,13 +10,13 @@ import Testing
     day = try Day()
   }
 
-  @Test func `has 930 flights of which 472 were cancelled`() {
+  @Test func `the day has 930 flights, of which 472 were cancelled`() {
     #expect(day.flights.count == 930)
     #expect(day.flights.count { $0.departed == nil } == 472)
     #expect(day.flights.map(\.id) == Array(0..<930))
   }
 
-  @Test func `has 731 different keys to look up`() {
+  @Test func `the day has 731 different keys to look up`() {
     let airports = Set(day.flights.map(\.origin)).union(day.flights.map(\.destination))
     #expect(Set(day.flights.map(\.carrier)).count == 15)
     #expect(Set(day.flights.compactMap(\.tailNumber)).count == 574)
@@ -27,7 +27,7 @@ import Testing
     #expect(day.flights.allSatisfy { day.weather[$0.weatherKey] != nil })
   }
 
-  @Test func `has the times of its flights, also after midnight`() throws {
+  @Test func `the day has the times of its flights, also after midnight`() throws {
     let first = try #require(day.flights.first)
     #expect(first.designator == "US 1117" && first.weatherKey == "EWR/5")
     #expect(first.scheduled == .at("05:00") && first.departed == .at("04:58"))
@@ -35,7 +35,7 @@ import Testing
     #expect(day.flights.allSatisfy { ClockTime.range.contains($0.departed ?? $0.scheduled) })
   }
 
-  @Test func `has names in common use`() {
+  @Test func `the day has names of airlines, airports and aircraft in common use`() {
     #expect(day.airlines["US"]?.name == "US Airways")
     #expect(day.airlines["AA"]?.name == "American Airlines")
     #expect(day.airports["CLT"]?.name == "Charlotte Douglas")

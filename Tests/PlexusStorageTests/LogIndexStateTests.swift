@@ -112,7 +112,7 @@ import Testing
 
   @Test(.guarantee(.logCompactsItself), arguments: 0..<20 as Range<UInt64>)
   func `whatever bytes a file holds, they are read without harm`(seed: UInt64) throws {
-    var random = Seeded(seed: seed)
+    var random = SeededRandom(seed: seed)
     let whole = LogRecord.encode(.entry, key: "a", payload: "1".utf8)
     var log: [UInt8] = []
     for _ in 0..<30 {
@@ -144,20 +144,5 @@ import Testing
     #expect(index.victims(freeing: 21, besides: [], now: now) == ["99", "3", "4"])
     #expect(index.victims(freeing: 11, besides: ["3"], now: now) == ["99", "4"])
     #expect(index.victims(freeing: 99, besides: [], now: .seconds(9_900)) == ["3", "4", "5", "99"])
-  }
-}
-
-/// Pseudorandom numbers that are the same in every run.
-struct Seeded: RandomNumberGenerator {
-  private var state: UInt64
-
-  init(seed: UInt64) { state = seed &+ 0x9e37_79b9_7f4a_7c15 }
-
-  mutating func next() -> UInt64 {
-    state &+= 0x9e37_79b9_7f4a_7c15
-    var value = state
-    value = (value ^ value >> 30) &* 0xbf58_476d_1ce4_e5b9
-    value = (value ^ value >> 27) &* 0x94d0_49bb_1331_11eb
-    return value ^ value >> 31
   }
 }

@@ -19,7 +19,9 @@ struct `Several boards over one Redis server` {
     server = try RedisServer()
   }
 
-  @Test func `fetch together what one does`() async throws {
+  @Test func `several boards over one Redis server fetch as much together as one board alone`()
+    async throws
+  {
     let arguments = ["--plain", "--speed", "max", "--redis", server.socket]
     async let first = Program(arguments).ending()
     async let second = Program(arguments).ending()
@@ -45,7 +47,9 @@ struct `Several boards over one Redis server` {
     #expect(third.sum("from boards") >= 600)
   }
 
-  @Test func `show a flight change on one of them on all, each once`() async throws {
+  @Test func `a flight change on one of several boards is shown on each of them, once`()
+    async throws
+  {
     let slow = try Program(["--plain", "--speed", "1", "--redis", server.socket])
     let output = Log<String>()
     let reading = Task {
@@ -112,7 +116,7 @@ struct `Several boards over one Redis server` {
     try await engine.close()
   }
 
-  @Test func `work without their server`() async throws {
+  @Test func `several boards work without their Redis server`() async throws {
     server.kill()
     let board = try await Program.run(
       "--plain",
@@ -131,7 +135,7 @@ struct `Several boards over one Redis server` {
     #expect(!board.output.contains("no answer"))
   }
 
-  @Test func `forget together`() async throws {
+  @Test func `several boards clear their caches together`() async throws {
     let origin = try LoopbackOrigin()
     try origin.serve(try Day())
     let flight = Flight.sample(0, tailNumber: "N10575")
@@ -149,7 +153,7 @@ struct `Several boards over one Redis server` {
     for engine in engines { try await engine.close() }
   }
 
-  @Test func `forget when one of them receives a signal`() async throws {
+  @Test func `several boards clear their caches when one of them receives a signal`() async throws {
     let arguments = ["--plain", "--speed", "10000", "--redis", server.socket]
     let program = try Program(arguments)
     #expect(await program.someOutput() != "")

@@ -10,7 +10,7 @@ import Testing
     try #require(try Options.parse(arguments))
   }
 
-  @Test func `have their defaults as in the help`() throws {
+  @Test func `the options have the defaults that the help states`() throws {
     let options = try options("--offline-at", "09:00")
     #expect(options.speed == 300 && Options.help.contains("300 if not given"))
     #expect(options.latency == .milliseconds(25) && Options.help.contains("25 if not given"))
@@ -19,7 +19,7 @@ import Testing
     #expect(options.redis == nil && options.cache == Options.standardCache)
   }
 
-  @Test func `set everything`() throws {
+  @Test func `the options set every setting of the program`() throws {
     let options = try options(
       "--plain",
       "--latency",
@@ -45,7 +45,7 @@ import Testing
     #expect(try self.options("--speed", "max").speed == .infinity)
   }
 
-  @Test func `name a Redis server by its host and port, or by its socket`() throws {
+  @Test func `the options name a Redis server by its host and port, or by its socket`() throws {
     #expect(
       try options("--redis", "localhost:6379").redis == .tcp(host: "localhost", port: 6379)
     )
@@ -57,7 +57,8 @@ import Testing
   }
 
   @Test(arguments: [["--help"], ["-h"], ["--plain", "--help"], ["--help", "--nonsense"]])
-  func `show help on request, regardless of later arguments`(arguments: [String]) throws {
+  func `the options show help on request, regardless of later arguments`(arguments: [String]) throws
+  {
     #expect(try Options.parse(arguments) == nil)
   }
 
@@ -87,7 +88,7 @@ import Testing
       "--offline-at 09:00 must be earlier than --until 09:00"
     ),
   ])
-  func `that are invalid result in a message with a remedy`(arguments: [String], message: String) {
+  func `invalid options result in a message with a remedy`(arguments: [String], message: String) {
     let error = #expect(throws: UsageError.self) { try Options.parse(arguments) }
     #expect(error?.description == message)
   }
@@ -96,7 +97,7 @@ import Testing
     "--speed", "--plain", "--latency", "--offline-at", "--online-at", "--until", "--port", "--help",
     "--filter", "--cache", "--no-cache", "--redis",
   ])
-  func `are all listed in the help`(option: String) {
+  func `the help lists each option`(option: String) {
     #expect(Options.help.contains("  \(option) "))
   }
 }

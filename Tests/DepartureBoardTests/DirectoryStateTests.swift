@@ -40,7 +40,7 @@ import Testing
 
   private var requestCount: Int { origin.statistics.requestCount }
 
-  @Test func `returns all details of a flight`() async {
+  @Test func `a directory returns all details of a flight`() async {
     let details = await directory.details(of: flight)
     #expect(details.airline.value?.name == "United Air Lines")
     #expect(details.aircraft.value?.name == "Embraer EMB-145LR")
@@ -52,7 +52,7 @@ import Testing
     #expect(requestCount == 6)
   }
 
-  @Test func `fetches each value once for many rows`() async {
+  @Test func `a directory fetches each value once for many rows`() async {
     await withTaskGroup(of: RowDetails.self) { group in
       for _ in 0..<50 { group.addTask { await directory.details(of: flight) } }
       for await details in group { #expect(!details.isIncomplete) }
@@ -64,13 +64,13 @@ import Testing
     #expect(statistics.hits + statistics.joins == 50 * 5)
   }
 
-  @Test func `does not request the aircraft of a flight without one`() async {
+  @Test func `a directory does not request the aircraft of a flight without one`() async {
     let details = await directory.details(of: .sample(0, tailNumber: nil))
     #expect(details.aircraft == .answered(nil, isStale: false))
     #expect(directory.statistics.requests == 4 && requestCount == 5)
   }
 
-  @Test func `treats a missing value as an answer`() async {
+  @Test func `a directory treats a missing value as an answer`() async {
     let unlisted = Flight.sample(0, tailNumber: "N0")
     for _ in 0..<2 {
       #expect(await directory.details(of: unlisted).aircraft == .answered(nil, isStale: false))
@@ -79,7 +79,7 @@ import Testing
   }
 
   @Test(arguments: ["{}", "null", "["])
-  func `has no answer if the response is another value`(body: String) async {
+  func `a directory has no answer if the response is another value`(body: String) async {
     origin.route("/airlines/UA") { _ in OriginResponse(json: body) }
     #expect(await directory.details(of: flight).airline == .unanswered)
     origin.route("/airlines/UA") { _ in OriginResponse(json: body, status: 503) }
@@ -88,7 +88,7 @@ import Testing
     #expect(directory.statistics.failures == 2)
   }
 
-  @Test func `fetches departure airports again after two hours`() async {
+  @Test func `a directory fetches departure airports again after two hours`() async {
     for (time, count) in [("09:00", 5), ("10:59", 5), ("11:00", 6), ("24:00", 7)] {
       clock.advance(to: .at(time))
       _ = await directory.details(of: flight)
@@ -96,7 +96,7 @@ import Testing
     }
   }
 
-  @Test func `revalidates the weather as often as the origin requires`() async {
+  @Test func `a directory revalidates the weather as often as the origin requires`() async {
     let first = await directory.details(of: flight)
     clock.advance(to: .at("09:19").advanced(by: .seconds(59)))
     #expect(await directory.details(of: flight) == first)
@@ -109,7 +109,8 @@ import Testing
     #expect(requestCount == 9 && directory.statistics.newFetches == 5)
   }
 
-  @Test func `returns stale values while the origin is offline, and fetches again afterwards`()
+  @Test
+  func `a directory returns stale values while the origin is offline, and fetches afterwards`()
     async throws
   {
     _ = await directory.details(of: flight)
@@ -142,12 +143,14 @@ import Testing
     #expect(directory.statistics.revalidations == 1)
   }
 
-  @Test func `has no answer without a cached value while the origin is offline`() async throws {
+  @Test func `a directory has no answer without a cached value while the origin is offline`()
+    async throws
+  {
     await origin.goOffline()
     #expect(await directory.details(of: flight) == .unanswered)
   }
 
-  @Test func `reads constant values from disk, and requests others`() async throws {
+  @Test func `a directory reads constant values from disk, and requests others`() async throws {
     let first = try stored(clock)
     let unlisted = Flight.sample(1, tailNumber: "N0")
     let details = await first.details(of: flight)
@@ -167,7 +170,9 @@ import Testing
     #expect(requestCount == 11)
   }
 
-  @Test func `returns values on disk as stale while the origin is offline`() async throws {
+  @Test func `a directory returns values on disk as stale while the origin is offline`()
+    async throws
+  {
     let first = try stored(clock)
     _ = await first.details(of: flight)
     try await first.flush()
@@ -176,7 +181,7 @@ import Testing
     #expect(details.origin.isStale && details.weather.isStale && details.staleCount == 2)
   }
 
-  @Test func `has no answer for a cancelled request`() async {
+  @Test func `a directory has no answer for a cancelled request`() async {
     let task = Task { await directory.details(of: flight) }
     task.cancel()
     let details = await task.value
@@ -185,7 +190,7 @@ import Testing
 }
 
 @Suite(.fewAtOnce) struct `The summary` {
-  @Test func `has a line with the name and value of each number`() {
+  @Test func `the summary has a line with the name and value of each number`() {
     var state = BoardState(flights: (0..<3).map { .sample($0) })
     for id in 0..<3 { state.apply(.flight(FlightChange(id, .scheduled))) }
     state.apply(.flight(FlightChange(0, .departed(at: .at("10:00")))))

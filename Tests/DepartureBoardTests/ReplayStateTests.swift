@@ -25,7 +25,7 @@ import Testing
     replay([flight]).entries.map { "\($0.time) \($0.change.status.words)" }
   }
 
-  @Test func `announces a flight, its delay and its departure or cancellation`() {
+  @Test func `a replay announces a flight, its delay and its departure or cancellation`() {
     #expect(entries(.sample(0, departed: "09:55")) == ["09:00 on time", "09:55 departed 09:55"])
     #expect(entries(.sample(0, departed: "10:00")) == ["09:00 on time", "10:00 departed 10:00"])
     #expect(
@@ -36,7 +36,7 @@ import Testing
     #expect(entries(.sample(0)) == ["09:00 on time", "09:30 cancelled"])
   }
 
-  @Test func `is in order of time, and announces each flight before its changes`() throws {
+  @Test func `a replay is in order of time, and announces each flight before its changes`() throws {
     let entries = replay(try Day().flights).entries
     for (entry, next) in zip(entries, entries.dropFirst()) { #expect(entry.time <= next.time) }
     var announced: Set<Flight.ID> = []
@@ -54,7 +54,7 @@ import Testing
     (1000, nil, "09:10", ["09:00", "09:10", "09:20", "10:30"]),
     (1000, nil, "08:00", ["09:00", "09:20", "10:30"]),
   ])
-  func `skips neither the ends of an outage nor the end of the day`(
+  func `a replay skips neither the ends of an outage nor the end of the day`(
     minutes: Int,
     until: String?,
     offline: String?,
@@ -98,7 +98,7 @@ import Testing
     return (Array(bulletins.dropFirst()), origin.entries)
   }
 
-  @Test func `reports every ten minutes, after all changes and answers`() async throws {
+  @Test func `a replay reports every ten minutes, after all changes and answers`() async throws {
     let day = try await run()
     #expect(
       day.bulletins == [
@@ -109,7 +109,7 @@ import Testing
     #expect(day.origin.isEmpty)
   }
 
-  @Test func `switches the origin off and on to the minute`() async throws {
+  @Test func `a replay switches the origin off and on to the minute`() async throws {
     let day = try await run(outage: .at("09:05")..<(.at("09:12")), until: .at("09:20"))
     #expect(day.origin == ["09:05 false 2", "09:12 true 2"])
     #expect(
@@ -121,7 +121,9 @@ import Testing
     #expect(early.origin == ["09:00 false 0"])
   }
 
-  @Test func `posts a moment after all handlers of earlier changes have returned`() async throws {
+  @Test func `a replay posts a moment after all handlers of earlier changes have returned`()
+    async throws
+  {
     let bus = EventBus()
     let gate = Gate()
     let moments = Recorder(bus.subscription(to: MomentReached.self))
@@ -142,7 +144,7 @@ import Testing
     reader.cancel()
   }
 
-  @Test func `ends when its task is cancelled`() async {
+  @Test func `a replay ends when its task is cancelled`() async {
     let task = Task { _ = try await run() }
     task.cancel()
     await #expect(throws: CancellationError.self) { try await task.value }
@@ -151,7 +153,9 @@ import Testing
 
 @Suite(.fewAtOnce) struct `The clock of the day` {
   @MainActor
-  @Test func `wakes sleepers when it is advanced to their deadline`() async throws {
+  @Test func `the clock of the day wakes sleepers when it is advanced to their deadline`()
+    async throws
+  {
     let clock = DayClock(at: .at("00:00"))
     var woken = false
     let sleeper = Task {
@@ -170,7 +174,7 @@ import Testing
     try await clock.sleep(until: .at("08:00"), tolerance: nil)
   }
 
-  @Test func `resumes a cancelled sleeper`() async {
+  @Test func `the clock of the day resumes a cancelled sleeper`() async {
     let clock = DayClock(at: .at("00:00"))
     let sleeper = Task { try await clock.sleep(for: .seconds(10)) }
     sleeper.cancel()
@@ -180,19 +184,19 @@ import Testing
 
 @Suite(.fewAtOnce) struct `A clock time` {
   @Test(arguments: [("00:00", 0), ("9:05", 545), ("09:05", 545), ("23:59", 1439), ("24:00", 1440)])
-  func `is parsed from HH:MM`(text: String, minutes: Int) {
+  func `a clock time is parsed from HH:MM`(text: String, minutes: Int) {
     #expect(ClockTime(text) == ClockTime(minutes: minutes))
   }
 
   @Test(arguments: [
     "", ":", "9", "0905", "9:5", "9:60", "24:01", "-1:00", "+9:00", "9:05:00", "९:00",
   ])
-  func `is not parsed from another text`(text: String) {
+  func `a clock time is not parsed from a text of another form`(text: String) {
     #expect(ClockTime(text) == nil)
   }
 
   @Test(arguments: [(0, "00:00"), (545, "09:05"), (1440, "00:00"), (1445, "00:05"), (-5, "23:55")])
-  func `is formatted as HH:MM, regardless of the day`(minutes: Int, text: String) {
+  func `a clock time is formatted as HH:MM, regardless of the day`(minutes: Int, text: String) {
     #expect(ClockTime(minutes: minutes).description == text)
     #expect(ClockTime(minutes: minutes).advanced(by: .seconds(59)).description == text)
   }
@@ -201,7 +205,10 @@ import Testing
     ("America/New_York", "12:00"), ("America/Chicago", "11:00"), ("America/Phoenix", "10:00"),
     ("America/Los_Angeles", "09:00"), ("Pacific/Honolulu", "07:00"),
   ])
-  func `of noon in a New York winter is earlier farther west`(zone: String, local: String) throws {
+  func `noon in a New York winter is an earlier clock time farther west`(
+    zone: String,
+    local: String
+  ) throws {
     let zone = try #require(TimeZone(identifier: zone))
     #expect(ClockTime.at("12:00").local(in: zone).description == local)
     #expect(ClockTime.at("12:00").date.ISO8601Format() == "2013-02-08T17:00:00Z")

@@ -82,7 +82,6 @@ import Testing
   }
 
   @Test func `channels of scopes with expired events or released owners do not accumulate`() {
-    final class Owner: Sendable {}
     let clock = ManualClock()
     let bus = EventBus(clock: clock)
     for number in 0..<10_000 {

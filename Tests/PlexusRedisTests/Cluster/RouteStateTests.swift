@@ -361,4 +361,35 @@ struct `The way of a command through a cluster` {
     await connection.close()
     await cluster.close()
   }
+
+  @Test(
+    .guarantee(.clearsWaitForReplicas),
+    .enabled(if: RedisServer.executable != nil, "redis-server or valkey-server is not installed")
+  )
+  func `the replicas of the master to which a slot was moved acknowledge a clear`() async throws {
+    let cluster = try await RedisCluster(masters: 2, replicas: 1)
+    let map = try Cluster(cluster.addresses)
+    var settings = RedisConnection.Settings(cluster.address)
+    settings.cluster = map
+    settings.commandTimeout = .seconds(60)
+    try map.begin(settings) { _ in }
+    let router = Router(settings)
+    let names = TierNames(space: "values", schema: "1")
+    let tier = Tier(space: "values", schema: "1", node: "a", route: Route(router, for: names.epoch))
+    let replicas = Replicas(1, over: router, within: .seconds(60))
+    // The check of a connection that is being made does not count.
+    for _ in 0..<2 { try await replicas.acknowledge(tier) }
+    let former = try await map.master(of: tier.route.slot)
+    let isChecked = try router.master(at: former).connection.checked.withLock {
+      $0.isChecked(names.schemas)
+    }
+    #expect(isChecked)
+    try await cluster.moveSlot(of: "values", to: 1 - (try cluster.owner(of: "values")))
+    // The map is the old one still.
+    #expect(map.knownMaster(of: tier.route.slot) == former)
+    try await replicas.acknowledge(tier)
+    #expect(map.knownMaster(of: tier.route.slot) != former)
+    await router.close()
+    await map.close()
+  }
 }

@@ -169,23 +169,6 @@ struct `Events over a server that answers wrongly` {
     }
   }
 
-  @Test(.guarantee(.wrongServersAreUsedWithPauses))
-  func `a reply that answers no command ends the connection, before it shifts later ones`()
-    async throws
-  {
-    let server = try AnsweringServer { command in
-      command.last == "twice" ? "+twice\r\n+twice\r\n" : "+\(command.last ?? "")\r\n"
-    }
-    let connection = try connect(to: server)
-    await changes.contains("connected")
-    #expect(try await connection.send(RedisCommand("ECHO", ["once"])).text == "once")
-    _ = try? await connection.send(RedisCommand("ECHO", ["twice"]))
-    await changes.wait { $0.contains { $0.contains("answers no command") } }
-    await changes.wait { $0.count { $0 == "connected" } == 2 }
-    #expect(try await connection.send(RedisCommand("ECHO", ["again"])).text == "again")
-    await connection.close()
-  }
-
   @Test(
     .guarantee(.wrongServersAreUsedWithPauses),
     arguments: [
