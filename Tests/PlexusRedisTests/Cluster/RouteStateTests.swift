@@ -1,4 +1,5 @@
 import Foundation
+import PlexusSupport
 import TestSupport
 import Testing
 
