@@ -70,7 +70,7 @@ struct `Credentials of an engine` {
       try await engine.connect(within: .milliseconds(200))
     }
     #expect(error?.kind == .authentication)
-    #expect(error?.description.contains("Away") == true)
+    #expect(error?.description.contains("Broken") == true)
     isAway.withLock { $0 = false }
     await RedisShell.waitUntilReady(server)
     try RedisShell.perform(["ACL SETUSER default >any"], on: server)
@@ -126,7 +126,7 @@ struct `Credentials of an engine` {
     var hasFailed = false
     for await health in engine.health() {
       if case .degraded(let reason) = health {
-        #expect(reason.contains("Away"))
+        #expect(reason.contains("Broken"))
         hasFailed = true
       }
       if hasFailed, health == .connected { break }
