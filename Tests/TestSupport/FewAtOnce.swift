@@ -13,7 +13,7 @@ public struct FewAtOnce: SuiteTrait, TestTrait, TestScoping {
   /// The scope that has a turn: a trait of nested suites is applied once for each suite.
   @TaskLocal private static var scope = Scope.none
 
-  private static let count = 2 * ProcessInfo.processInfo.activeProcessorCount
+  private static let count = 4 * ProcessInfo.processInfo.activeProcessorCount
   private static let tests = Turns(count)
   private static let testCases = Turns(count)
 

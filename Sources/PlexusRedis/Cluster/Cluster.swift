@@ -22,6 +22,8 @@ final class Cluster: Sendable {
     var isAnswering: @Sendable (RedisAddress) -> Bool = { _ in false }
     /// The masters that are searched for.
     var missing: Set<RedisAddress> = []
+    /// The reason why the last reading has failed.
+    var failure: (any Error)?
   }
 
   /// The shortest time between two searches, of which each space and topic begins some.
@@ -71,18 +73,45 @@ final class Cluster: Sendable {
   /// Whether a server has said which masters there are.
   var isKnown: Bool { state.withLock { !$0.slots.isEmpty } }
 
+  /// Whether the server that was asked last has said it.
+  var isCurrent: Bool { state.withLock { !$0.slots.isEmpty && $0.failure == nil } }
+
   /// Returns the master of a slot, if it is known.
   func knownMaster(of slot: Int) -> RedisAddress? { state.withLock { $0.slots.master(of: slot) } }
 
+  /// Returns the only server with a port, if there is one besides another server.
+  func server(atPort port: UInt16, besides other: RedisAddress) -> RedisAddress? {
+    let found = servers.filter {
+      $0 == $0.sibling(host: $0.host, port: port) && $0 != other
+    }
+    return found.count == 1 ? found[0] : nil
+  }
+
   /// Returns the master of a slot.
   ///
+  /// - Parameters:
+  ///   - slot: The slot.
+  ///   - limit: The time for which the map is waited for.
+  /// - Returns: The address of the master.
   /// - Throws: The reason why it is not known, or a `CancellationError` if the task is cancelled before it is.
-  func master(of slot: Int) async throws -> RedisAddress {
+  func master(of slot: Int, within limit: Duration) async throws -> RedisAddress {
     if let known = knownMaster(of: slot) { return known }
-    guard let reading = await read().value(within: nil) else { throw CancellationError() }
-    try reading.get()
+    if let reading = state.withLock({ $0.reading }) {
+      try await wait(for: reading, within: limit)
+    } else if let search = search(slots: [slot]) {
+      try await wait(for: search, within: limit)
+    }
     if let known = knownMaster(of: slot) { return known }
-    throw noMaster(of: slot)
+    throw state.withLock { $0.failure } ?? noMaster(of: slot)
+  }
+
+  private func wait<Value: Sendable>(
+    for reading: Task<Value, Never>,
+    within limit: Duration
+  ) async throws {
+    guard await reading.value(within: limit) == nil else { return }
+    try Task.checkCancellation()
+    throw RedisConnectionError.timedOut(command: "CLUSTER", after: limit)
   }
 
   /// The error of a slot without a master.
@@ -110,38 +139,49 @@ final class Cluster: Sendable {
 
   /// Reads the map again over the connection to a server, which does not have a slot and does not say where it is.
   ///
-  /// - Throws: The reason why the server did not answer.
-  func learnMaster(of slot: Int, from connection: RedisConnection) async throws {
+  /// - Parameters:
+  ///   - slot: The slot.
+  ///   - connection: The connection.
+  ///   - limit: The time for which the map is waited for.
+  /// - Throws: An error if that is over, or a `CancellationError`.
+  func learnMaster(
+    of slot: Int,
+    from connection: RedisConnection,
+    within limit: Duration
+  ) async throws {
     state.withLock { $0.slots.forget(slot) }
-    guard let reading = await read(over: connection).value(within: nil) else {
-      throw CancellationError()
-    }
-    try reading.get()
+    try await wait(for: read(over: connection), within: limit)
   }
 
-  /// Reads the map again, because masters in use are out of reach, or do not know the cluster any longer.
+  /// Reads the map again, because masters in use are out of reach or do not know the cluster any longer, slots have no
+  /// master, or the last reading has failed.
   ///
-  /// As long as one of them is in the map, another server is asked the next time: one that is cut off from the others knows
-  /// of no failover.
+  /// As long as that stays so, another server is asked after some times: one that is cut off from the others knows of no
+  /// failover.
   ///
-  /// - Parameter masters: The masters, which keep no slot.
-  func search(for masters: [RedisAddress]) {
+  /// - Parameters:
+  ///   - masters: The masters, which keep no slot.
+  ///   - slots: The slots.
+  /// - Returns: The search; `nil` if the map is being read, or was read a moment ago.
+  @discardableResult
+  func search(for masters: [RedisAddress] = [], slots: [Int] = []) -> Task<Void, Never>? {
     let isDue = state.withLock { state in
-      state.missing.formUnion(masters)
       let now = Nanoseconds.now
       guard state.reading == nil, now >= state.searchedUntil else { return false }
       state.searchedUntil = now + Self.searchPace
+      state.missing = Set(masters)
       return true
     }
-    guard isDue else { return }
-    Task.detached { [self] in
+    guard isDue else { return nil }
+    return Task.detached { [self] in
       _ = await read().value
       let (next, connection) = state.withLock { state -> (RedisAddress?, RedisConnection?) in
-        let missing = state.missing
         state.missing = []
-        guard state.slots.isEmpty || missing.contains(where: { state.slots.isMaster($0) }) else {
-          return (nil, nil)
-        }
+        let isFound =
+          !state.slots.isEmpty && state.failure == nil
+          && !masters.contains { state.slots.isMaster($0) }
+          && slots.allSatisfy { state.slots.master(of: $0) != nil }
+        guard !isFound else { return (nil, nil) }
         let first = state.slots.servers[0]
         state.slots.turn()
         let next = state.slots.servers[0]
@@ -192,7 +232,10 @@ final class Cluster: Sendable {
     } catch {
       result = .failure(error)
     }
-    let (reports, onEvent) = state.withLock { ($0.reports, $0.onEvent) }
+    let (reports, onEvent) = state.withLock { state in
+      if case .failure(let error) = result { state.failure = error } else { state.failure = nil }
+      return (state.reports, state.onEvent)
+    }
     guard reports else { return result }
     switch result {
     case .success: onEvent(.connected)

@@ -129,7 +129,7 @@ final class Route: Sendable {
       return error
     } failing: { error, server in
       for index in open { results[index] = .failure(error) }
-      guard let server, let error = error as? RedisError, Redirection(error) == nil else { return }
+      guard let server, let error = error as? RedisError else { return }
       for index in open { server.connection.note(error, of: commands[index]) }
     }
     return results
@@ -148,7 +148,8 @@ final class Route: Sendable {
   func passage() async throws -> Passage {
     var found: Result<Passage, any Error> = .failure(CancellationError())
     await follow { passage in
-      found = .success(passage)
+      // What is sent later has its own time.
+      found = .success(Passage(master: passage.master, isAsked: passage.isAsked))
       return nil
     } failing: { error, _ in
       found = .failure(error)
@@ -175,7 +176,7 @@ final class Route: Sendable {
     while count < Self.longestWay {
       var passage: Passage?
       do {
-        var next = try await self.passage(after: redirection, pause)
+        var next = try await self.passage(after: redirection, pause, until: end)
         if redirection != nil { next.deadline = end }
         passage = next
         try await owner?.prepare(next)
@@ -206,33 +207,41 @@ final class Route: Sendable {
   /// Returns the server that comes next.
   private func passage(
     after redirection: (error: RedisError, from: Passage?)?,
-    _ pause: Nanoseconds
+    _ pause: Nanoseconds,
+    until end: Nanoseconds
   ) async throws -> Passage {
     guard let (error, passage) = redirection, let router, let cluster = router.cluster else {
-      return Passage(master: try await currentMaster())
+      return Passage(master: try await currentMaster(until: end))
     }
-    guard let target = Redirection(error), let passage else {
-      try await Task.sleep(for: .nanoseconds(pause))
-      return Passage(master: try await currentMaster())
+    let target = Redirection(error)
+    if let target, let passage, !target.isOnce {
+      let (server, connection) = (passage.master.address, passage.master.connection)
+      if target.isKnown {
+        try cluster.move(slot, to: target.address(from: server), accordingTo: connection)
+      } else {
+        try await cluster.learnMaster(of: slot, from: connection, within: Self.time(until: end))
+      }
+      update()
+      return Passage(master: try await currentMaster(until: end))
     }
-    let (server, connection) = (passage.master.address, passage.master.connection)
-    if target.isOnce {
-      let address = target.address(from: server)
+    if let target, let server = passage?.master.address,
+      let address = target.isKnown
+        ? target.address(from: server) : cluster.server(atPort: target.port, besides: server)
+    {
       return Passage(master: try router.master(at: address), isAsked: true)
     }
-    if target.isKnown {
-      try cluster.move(slot, to: target.address(from: server), accordingTo: connection)
-    } else {
-      try await cluster.learnMaster(of: slot, from: connection)
-    }
-    update()
-    return Passage(master: try await currentMaster())
+    try await Task.sleep(for: .nanoseconds(pause))
+    return Passage(master: try await currentMaster(until: end))
   }
 
-  private func currentMaster() async throws -> Router.Master {
+  private static func time(until end: Nanoseconds) -> Duration {
+    .nanoseconds(max(0, end - .now))
+  }
+
+  private func currentMaster(until end: Nanoseconds) async throws -> Router.Master {
     if let master { return master }
     guard let router, let cluster = router.cluster else { throw RedisConnectionError.closed }
-    let address = try await cluster.master(of: slot)
+    let address = try await cluster.master(of: slot, within: Self.time(until: end))
     update()
     return try master ?? router.master(at: address)
   }

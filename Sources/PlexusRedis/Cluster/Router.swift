@@ -168,7 +168,23 @@ final class Router: Sendable {
         used.contains($0.number) && !state.connected.contains($0.number)
       }
     }
-    if !silent.isEmpty || !cluster.isKnown { cluster.search(for: silent.map(\.address)) }
+    if !silent.isEmpty || !cluster.isCurrent { cluster.search(for: silent.map(\.address)) }
+  }
+
+  /// Returns the reason why a route has no master, and searches for them.
+  func slotWithoutMaster(of routes: [Route]) -> RedisConnectionError? {
+    guard let cluster, cluster.isKnown else { return nil }
+    let slots = routes.filter { $0.master == nil }.map(\.slot)
+    if !slots.isEmpty { cluster.search(slots: slots) }
+    return slots.first.map { cluster.noMaster(of: $0) }
+  }
+
+  /// Forgets the commands that a cluster has not executed, as soon as there was none for two heartbeats.
+  ///
+  /// - Parameter pause: The time between two heartbeats, each of which notes it as long as it lasts.
+  func forgetNotes(after pause: Duration) {
+    let time = Nanoseconds(pause) * 2 + Nanoseconds(settings.commandTimeout)
+    for master in masters { master.connection.forgetNotes(before: .now - time) }
   }
 
   /// Returns whether the server at an address answers.

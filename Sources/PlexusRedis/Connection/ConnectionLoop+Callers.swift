@@ -21,7 +21,7 @@ extension ConnectionLoop {
       Task.detached { [self] in
         try await Task.sleep(for: .nanoseconds(max(0, deadline - .now)))
         let error = RedisConnectionError.timedOut(
-          command: commands[0].name,
+          command: commands[commands.count - 1].name,
           after: settings.commandTimeout
         )
         state.withLock { $0.traffic.fail(.timedOut) }

@@ -18,10 +18,24 @@ extension ConnectionLoop {
     }
   }
 
-  /// Records that a cluster does not execute a command at present: it was not sent elsewhere, and trying again did not help.
+  /// Records that a cluster does not execute a command at present: trying again did not help.
+  ///
+  /// Another server can be the one that executes the next one: only time tells that it has ended.
   func note(_ error: RedisError, of command: RedisCommand) {
-    note(RedisEngineError(error, of: command.purpose, needing: []), of: command.purpose)
+    note(RedisEngineError(error, of: command.purpose, needing: []), of: Self.clusterPurpose)
   }
+
+  /// Forgets such commands before a time.
+  func forgetNotes(before time: Nanoseconds) {
+    let hasChanged = state.withLock { state in
+      state.refusals.forget(Self.clusterPurpose, before: time)
+      return state.refusals.current != state.reportedRefusal
+    }
+    if hasChanged { wake.wake() }
+  }
+
+  /// The kind of all commands that a cluster does not execute.
+  private static let clusterPurpose = "commands of a cluster"
 
   /// Records errors in a reply, after which the connection may have to end.
   func note(_ errors: [RedisError], of purpose: String) {

@@ -222,8 +222,9 @@ extension ConnectionLoop {
       state.peer = nil
       state.verdict = nil
       state.refusals.removeAll()
-      // Servers of a cluster are asked in turn: that is no failure.
+      // Servers of a cluster are asked in turn: that is neither a failure nor a reconnection.
       if case .superseded = error, settings.peer == .clusterNode {
+        state.traffic.connections -= 1
       } else if !state.isStopped {
         state.traffic.fail(RedisEngineError(error).kind)
       }

@@ -142,6 +142,9 @@ final class RedisConnection: Sendable {
   /// Records that a cluster does not execute a command at present.
   func note(_ error: RedisError, of command: RedisCommand) { loop.note(error, of: command) }
 
+  /// Forgets the commands before a time that a cluster has not executed.
+  func forgetNotes(before time: Nanoseconds) { loop.forgetNotes(before: time) }
+
   /// Connects to another master at once, unless it is the present one.
   func follow(_ master: RedisAddress) { loop.follow(master) }
 

@@ -39,6 +39,11 @@ struct RefusalState: Sendable {
     refusals.removeAll { $0.isOver && now - $0.time >= Self.hold }
   }
 
+  /// Records that a kind of command is no longer refused, unless that was later than at a time.
+  mutating func forget(_ purpose: String, before time: Nanoseconds) {
+    refusals.removeAll { $0.purpose == purpose && $0.time < time }
+  }
+
   /// Records that a kind of command is no longer refused.
   mutating func end(_ purpose: String) {
     refusals.removeAll { $0.purpose == purpose }

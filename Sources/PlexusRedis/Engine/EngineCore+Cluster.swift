@@ -24,16 +24,8 @@ extension EngineCore {
     for (router, kind) in [(clears, Kind.clears), (values, .values)] {
       for number in router.dismiss(except: []) { update { $0.remove(kind.number(number)) } }
     }
-    guard let cluster else { return }
     caches.search(for: used)
-    let missing = cluster.isKnown ? routes.first { $0.master == nil } : nil
-    update { health in
-      if let missing {
-        health.disconnect(cluster.noMaster(of: missing.slot), on: Self.slotsNumber)
-      } else {
-        health.remove(Self.slotsNumber)
-      }
-    }
+    update { $0.note(caches.slotWithoutMaster(of: routes), on: Self.slotsNumber) }
   }
 
   /// Sends the heartbeat of the spaces in a slot.
@@ -46,6 +38,7 @@ extension EngineCore {
       for (number, spaces) in Dictionary(grouping: spaces, by: { $0.tier.route.master?.number }) {
         let (moments, first) = (spaces.map(\.trust.now), spaces[0].tier)
         first.route.probe(RedisCommand("GET", [.text(first.names.epoch)])) {
+          guard first.route.master?.number == number else { return }
           for (space, sent) in zip(spaces, moments)
           where space.tier.route.master?.number == number {
             space.confirm(sent, at: time)
@@ -60,24 +53,33 @@ extension EngineCore {
     cluster == nil || state.withLock { $0.all }.allSatisfy(\.tier.route.isConnected)
   }
 
-  /// Connects to the masters of all spaces.
+  /// Connects to the masters of all spaces, as long as the health says that servers answer.
   ///
-  /// - Returns: Whether they answer; if not, the health changes as soon as they can.
-  /// - Throws: The reason why one does not, if nothing but a change of the settings helps.
+  /// - Returns: Whether all of them answer.
+  /// - Throws: The reason why one does not, if nothing but a change of the settings helps, or a `CancellationError`.
   func reachMasters() async throws -> Bool {
     guard cluster != nil else { return true }
-    for route in state.withLock({ $0.all }).map(\.tier.route) {
-      do {
-        _ = try await route.passage()
-      } catch let error as RedisConnectionError {
-        guard error.isTemporary else { throw RedisEngineError(error) }
-        return false
-      } catch is RedisError {
-        // It answers.
+    while true {
+      for route in state.withLock({ $0.all }).map(\.tier.route) {
+        do {
+          _ = try await route.passage()
+        } catch let error as RedisConnectionError where !error.isTemporary {
+          throw error
+        } catch {
+          // Any reply is an answer.
+          try Task.checkCancellation()
+        }
+      }
+      if hasReachedMasters { return true }
+      switch health.value {
+      case .connected, .degraded: try await Task.sleep(for: Self.reachingPause)
+      case .connecting, .isolated, .closed: return false
       }
     }
-    return true
   }
+
+  /// The time between two attempts to reach the masters of all spaces.
+  private static let reachingPause = Duration.milliseconds(20)
 
   /// Handles an event of the connection to any server of the cluster, which counts until there is one to a master.
   func receiveOfCluster(_ event: RedisConnection.Event) {

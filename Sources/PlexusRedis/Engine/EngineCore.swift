@@ -102,6 +102,9 @@ final class EngineCore: Sendable {
     state.withLock { $0.hearts.append(heart) }
   }
 
+  /// The time between two heartbeats.
+  private var pause: Duration { min(options.nearLease, options.fetchLease) / 4 }
+
   /// Begins a heartbeat, which ends with the engine.
   ///
   /// - Parameters:
@@ -112,7 +115,7 @@ final class EngineCore: Sendable {
     _ bell: Bell,
     _ beat: @escaping @Sendable () async -> Void?
   ) -> Task<Void, Never> {
-    Task.detached { [pause = min(options.nearLease, options.fetchLease) / 4] in
+    Task.detached { [pause] in
       while !Task.isCancelled {
         guard await beat() != nil else { return }
         await bell.wait(atMost: pause)
@@ -247,34 +250,34 @@ final class EngineCore: Sendable {
   ///
   /// - Throws: The reason why it is not, at once if nothing but a change of the settings helps.
   func connect(within limit: Duration) async throws {
-    try await withThrowingTaskGroup { group in
-      group.addTask { [self] in
-        for await health in health.subscription(bufferingPolicy: .unbounded) {
-          switch health {
-          case .connected, .degraded:
-            if try await reachMasters() { return }
-          case .closed: throw RedisEngineError(RedisConnectionError.closed)
-          case .connecting: continue
-          case .isolated:
-            if let failure, !failure.isTemporary { throw RedisEngineError(failure) }
+    do {
+      try await withThrowingTaskGroup { group in
+        group.addTask { [self] in
+          for await health in health.subscription(bufferingPolicy: .unbounded) {
+            switch health {
+            case .connected, .degraded: if try await reachMasters() { return }
+            case .closed: throw RedisConnectionError.closed
+            case .connecting: continue
+            case .isolated: if let failure, !failure.isTemporary { throw failure }
+            }
           }
+          throw CancellationError()
         }
-        throw CancellationError()
-      }
-      group.addTask { [self] in
-        try await Task.sleep(for: min(limit, .seconds(Int32.max)))
-        switch health.value {
-        case .connected, .degraded: if hasReachedMasters { return }
-        case .connecting, .isolated, .closed: break
+        group.addTask { [self] in
+          try await Task.sleep(for: min(limit, .seconds(Int32.max)))
+          switch health.value {
+          case .connected, .degraded: if hasReachedMasters { return }
+          case .connecting, .isolated, .closed: break
+          }
+          if let failure { throw failure }
+          let reason = "No connection to the Redis server was made within \(limit)."
+          throw RedisEngineError(.timedOut, reason)
         }
-        throw failure.map { RedisEngineError($0) }
-          ?? RedisEngineError(
-            .timedOut,
-            "No connection to the Redis server was made within \(limit)."
-          )
+        defer { group.cancelAll() }
+        try await group.next()
       }
-      defer { group.cancelAll() }
-      try await group.next()
+    } catch {
+      throw RedisEngineError.publicError(error)
     }
   }
 
@@ -294,6 +297,7 @@ final class EngineCore: Sendable {
       await beat(of: spaces) { askForRole(confirming: spaces) }
     } else {
       dismissUnused()
+      for router in [caches, clears, values] { router.forgetNotes(after: pause) }
     }
     probe()
   }

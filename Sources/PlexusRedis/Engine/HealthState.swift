@@ -6,9 +6,10 @@ struct HealthState: Sendable {
   /// The refusals of the servers on each connection.
   private var refusals: [Int: RedisEngineError] = [:]
 
-  /// The reason why a connection is not there.
+  /// The reason why a connection is not there: if possible, one that only a change of the settings ends.
   var failure: RedisConnectionError? {
-    links.sorted { $0.key < $1.key }.lazy.compactMap(\.value).first
+    let failures = links.sorted { $0.key < $1.key }.compactMap(\.value)
+    return failures.first { !$0.isTemporary } ?? failures.first
   }
 
   /// The state of all connections together.
@@ -26,6 +27,11 @@ struct HealthState: Sendable {
 
   mutating func disconnect(_ error: RedisConnectionError, on connection: Int = 0) {
     links[connection] = error
+  }
+
+  /// Records whether something that counts as a connection is not there.
+  mutating func note(_ failure: RedisConnectionError?, on connection: Int) {
+    links[connection] = failure.map { .some($0) }
   }
 
   mutating func refuse(_ refusal: RedisEngineError?, on connection: Int = 0) {

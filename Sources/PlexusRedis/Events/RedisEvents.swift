@@ -98,9 +98,11 @@ final class RedisEvents: EventLink {
     return route
   }
 
+  /// The time between two heartbeats.
+  private var pace: Duration { max(Self.shortestPace, min(timeout, Self.longestPace)) }
+
   private func beginBeating() {
-    let pace = max(Self.shortestPace, min(timeout, Self.longestPace))
-    state.withLock { state in
+    state.withLock { [pace] state in
       guard state.heart == nil, !state.isClosed else { return }
       state.heart = Task.detached { [weak self] in
         while (try? await Task.sleep(for: pace)) != nil {
@@ -133,6 +135,8 @@ final class RedisEvents: EventLink {
     let used = Set(routes.compactMap(\.master?.number))
     for number in router.dismiss(except: used) { update { $0.remove(number) } }
     router.search(for: used)
+    router.forgetNotes(after: pace)
+    update { $0.note(router.slotWithoutMaster(of: routes), on: EngineCore.slotsNumber) }
   }
 
   /// Follows the map of the slots.

@@ -20,11 +20,13 @@ struct `The way of a command through a cluster` {
     let ports = Guarded<[UInt16]>([])
     let commands = Log<(server: Int, words: [String])>()
     private let answer: Answer
+    /// Whether the servers say which of them has the slots.
+    private let knowsMap: @Sendable () -> Bool
     /// The number of the server that has the slots.
     private let owner = Guarded(0)
 
-    init(_ answer: @escaping Answer) {
-      self.answer = answer
+    init(_ answer: @escaping Answer, map knowsMap: @escaping @Sendable () -> Bool = { true }) {
+      (self.answer, self.knowsMap) = (answer, knowsMap)
     }
 
     func reply(of server: Int, to command: AnsweringServer.Command) -> String? {
@@ -32,6 +34,7 @@ struct `The way of a command through a cluster` {
       case "HELLO":
         return Self.hello
       case "CLUSTER":
+        guard knowsMap() else { return nil }
         let owner = owner.withLock { $0 }
         let port = ports.withLock { $0[owner] }
         return "*1\r\n*3\r\n:0\r\n:16383\r\n*2\r\n$9\r\n127.0.0.1\r\n:\(port)\r\n"
@@ -101,6 +104,8 @@ struct `The way of a command through a cluster` {
         }
       }
     }
+
+    func forgetNotes(after pause: Duration) { router.forgetNotes(after: pause) }
 
     func address(of server: Int) -> RedisAddress { servers[server].address }
 
@@ -287,11 +292,10 @@ struct `The way of a command through a cluster` {
   }
 
   @Test(.guarantee(.clusterFailuresAreInTheHealth))
-  func `what no server executes is refused until a command of the kind succeeds`() async throws {
-    let isDown = Guarded(true)
-    let servers = Answers { _, _, _ in
-      isDown.withLock { $0 } ? "-CLUSTERDOWN The cluster is down\r\n" : "+done\r\n"
-    }
+  func `what no server executes is refused until there was nothing like it for a while`()
+    async throws
+  {
+    let servers = Answers { _, _, _ in "-CLUSTERDOWN The cluster is down\r\n" }
     let trial = try Trial(servers, timeout: .milliseconds(300))
     await #expect(throws: RedisError.self) {
       try await trial.route.send(RedisCommand("GET", ["a"]))
@@ -299,8 +303,12 @@ struct `The way of a command through a cluster` {
     let refusal = await trial.refusals.first(1)[0]
     #expect(refusal?.kind == .cluster)
     #expect(refusal?.description.contains("CLUSTERDOWN The cluster is down") == true)
-    isDown.withLock { $0 = false }
-    while trial.refusals.count < 2 { _ = try await trial.route.send(RedisCommand("GET", ["a"])) }
+    trial.forgetNotes(after: .seconds(60))
+    #expect(trial.refusals.count == 1)
+    while trial.refusals.count < 2 {
+      trial.forgetNotes(after: .zero)
+      await Task.detached {}.value
+    }
     #expect(trial.refusals.entries[1] == nil)
     await trial.close()
   }
@@ -351,7 +359,7 @@ struct `The way of a command through a cluster` {
     let cluster = try Cluster([old.address])
     let settings = RedisConnection.Settings(.cluster([old.address]))
     try cluster.begin(settings, isAnswering: { $0 != down }, onEvent: { _ in })
-    #expect(try await cluster.master(of: 0) == kept)
+    #expect(try await cluster.master(of: 0, within: .seconds(60)) == kept)
     let connection = try RedisConnection(RedisConnection.Settings(old.address)) { _ in }
     try cluster.move(0, to: moved, accordingTo: connection)
     await Failover.poll {
@@ -359,6 +367,9 @@ struct `The way of a command through a cluster` {
       return cluster.servers[0] != old.address
     }
     #expect(cluster.knownMaster(of: 0) == moved)
+    // That is neither a failure nor a reconnection.
+    #expect(cluster.traffic?.errors[.notMaster] == nil)
+    #expect(cluster.traffic.map { $0.connections <= 1 } == true)
     await connection.close()
     await cluster.close()
   }
@@ -380,7 +391,7 @@ struct `The way of a command through a cluster` {
     let replicas = Replicas(1, over: router, within: .seconds(60))
     // The check of a connection that is being made does not count.
     for _ in 0..<2 { try await replicas.acknowledge(tier) }
-    let former = try await map.master(of: tier.route.slot)
+    let former = try await map.master(of: tier.route.slot, within: .seconds(60))
     let isChecked = try router.master(at: former).connection.checked.withLock {
       $0.isChecked(names.schemas)
     }
@@ -392,5 +403,38 @@ struct `The way of a command through a cluster` {
     #expect(map.knownMaster(of: tier.route.slot) != former)
     await router.close()
     await map.close()
+  }
+
+  @Test(.guarantee(.redirectedCommandsAreSentOnce))
+  func `the map is not waited for beyond the time of the command that needs it`() async throws {
+    let isSilent = Guarded(false)
+    let servers = Answers { answers, server, _ in
+      isSilent.withLock { $0 = true }
+      return answers.movedToUnknownHost(of: 1)
+    } map: {
+      isSilent.withLock { !$0 }
+    }
+    let trial = try Trial(servers, timeout: .seconds(1))
+    let error = await #expect(throws: RedisConnectionError.self) {
+      try await trial.route.send(RedisCommand("GET", ["a"]))
+    }
+    guard case .timedOut("CLUSTER", let limit) = error else {
+      Issue.record("\(String(describing: error))")
+      return
+    }
+    #expect(limit < .seconds(1))
+    await trial.close()
+  }
+
+  @Test func `of the servers with a port only one that has no namesake is taken`() throws {
+    let servers: [(String, UInt16)] = [("a", 1), ("b", 2), ("c", 2), ("d", 3)]
+    let cluster = try Cluster(servers.map { .tcp(host: $0, port: $1) })
+    let other = RedisAddress.tcp(host: "d", port: 3)
+    #expect(cluster.server(atPort: 1, besides: other) == .tcp(host: "a", port: 1))
+    #expect(cluster.server(atPort: 2, besides: other) == nil)
+    #expect(
+      cluster.server(atPort: 2, besides: .tcp(host: "b", port: 2)) == .tcp(host: "c", port: 2)
+    )
+    #expect(cluster.server(atPort: 3, besides: other) == nil)
   }
 }

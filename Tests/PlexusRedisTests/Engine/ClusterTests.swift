@@ -513,6 +513,8 @@ struct `Caches over a cluster` {
       #expect(reason.contains("CLUSTERDOWN"))
       break
     }
+    // Afterwards, no command of this kind follows.
+    #expect(try await node.request("other") == "1")
     try await cluster.restart(other)
     await node.engine.becomesConnected()
     try await close([node])
@@ -522,7 +524,8 @@ struct `Caches over a cluster` {
   func `a slot without a master is in the health until it has one`() async throws {
     let cluster = try await RedisCluster(options: Self.partial)
     let slot = try cluster.slot(of: "values")
-    try cluster.performEverywhere("CLUSTER DELSLOTS \(slot)")
+    // A server can have heard of it from another one.
+    for index in 0..<3 { _ = try RedisShell.run("CLUSTER DELSLOTS \(slot)", on: cluster.server(index)) }
     var options = RedisOptions()
     Self.soon(&options)
     let engine = try RedisEngine(cluster.address, options: options)
@@ -542,26 +545,87 @@ struct `Caches over a cluster` {
     try await engine.close()
   }
 
-  @Test(.guarantee(.clusterFailuresAreInTheHealth))
-  func `connecting waits for the masters of all spaces, whose refusal is an error`() async throws {
-    let isOpen = Guarded(false)
-    let port = Guarded<UInt16>(0)
-    let hello = AnsweringServer.hello.replacing("$10\r\nstandalone", with: "$7\r\ncluster")
-    let master = try AnsweringServer { command in
-      guard command.words[0] == "HELLO" else { return command.usual }
-      return isOpen.withLock { $0 }
-        ? hello : "-WRONGPASS invalid username-password pair or user is disabled.\r\n"
-    }
-    if case .tcp(_, let number) = master.address { port.withLock { $0 = number } }
-    let seed = try AnsweringServer { command in
+  /// A server that knows a map, whose ranges are texts of the protocol.
+  private func server(
+    _ ranges: @escaping @Sendable () -> String?,
+    hello: @escaping @Sendable () -> String = { Self.hello }
+  ) throws -> AnsweringServer {
+    try AnsweringServer { command in
       switch command.words[0] {
-      case "HELLO": hello
-      case "CLUSTER":
-        "*1\r\n*3\r\n:0\r\n:16383\r\n*2\r\n+127.0.0.1\r\n:\(port.withLock { $0 })\r\n"
+      case "HELLO": hello()
+      case "CLUSTER": ranges()
+      case "EVALSHA", "GET": "_\r\n"
       default: command.usual
       }
     }
-    let engine = try RedisEngine(.cluster([seed.address]), options: RedisOptions())
+  }
+
+  private static let hello = AnsweringServer.hello.replacing(
+    "$10\r\nstandalone",
+    with: "$7\r\ncluster"
+  )
+
+  /// A map with one range, whose master is at a port.
+  private static func map(_ first: Int, _ last: Int, at port: UInt16) -> String {
+    "*1\r\n*3\r\n:\(first)\r\n:\(last)\r\n*2\r\n+127.0.0.1\r\n:\(port)\r\n"
+  }
+
+  @Test(.guarantee(.clusterFailuresAreInTheHealth))
+  func `connecting returns as soon as a master that was late answers`() async throws {
+    let cluster = try await RedisCluster()
+    let server = cluster.server(try cluster.owner(of: "values"))
+    let engine = try RedisEngine(cluster.address)
+    try await engine.connect(within: .seconds(600))
+    server.suspend()
+    let cacher = engine.cacher(String.self, space: "values", schema: "1")
+    async let connected: Void = engine.connect(within: .seconds(600))
+    await Failover.poll { engine.status.errors[.timedOut, default: 0] > 0 }
+    server.resume()
+    try await connected
+    withExtendedLifetime(cacher) {}
+    try await engine.close()
+  }
+
+  @Test(.guarantee(.clusterFailuresAreInTheHealth))
+  func `a map that could not be read is read again, also without caches`() async throws {
+    let isBusy = Guarded(true)
+    let seed = try server {
+      isBusy.withLock { $0 }
+        ? "-BUSY Redis is busy running a script.\r\n" : Self.map(0, 16_383, at: 1)
+    }
+    let engine = try RedisEngine(.cluster([seed.address]))
+    await engine.becomesIsolated()
+    isBusy.withLock { $0 = false }
+    await engine.becomesConnected()
+    try await engine.close()
+  }
+
+  @Test(.guarantee(.movedSlotsAreFollowed))
+  func `another server is asked for a slot that is not in the map of the first one`() async throws {
+    // That of the space.
+    let slot = 9411
+    let port = Guarded<UInt16>(0)
+    let second = try server { Self.map(0, 16_383, at: port.withLock { $0 }) }
+    guard case .tcp(_, let number) = second.address else { return }
+    port.withLock { $0 = number }
+    let first = try server { Self.map(slot + 1, 16_383, at: number) }
+    let engine = try RedisEngine(.cluster([first.address, second.address]))
+    let cacher = engine.cacher(String.self, space: "values", schema: "1")
+    try await engine.connect(within: .seconds(600))
+    withExtendedLifetime(cacher) {}
+    try? await engine.close()
+  }
+
+  @Test(.guarantee(.clusterFailuresAreInTheHealth))
+  func `connecting waits for the masters of all spaces, whose refusal is an error`() async throws {
+    let master = try server {
+      nil
+    } hello: {
+      "-WRONGPASS invalid username-password pair or user is disabled.\r\n"
+    }
+    guard case .tcp(_, let port) = master.address else { return }
+    let seed = try server { Self.map(0, 16_383, at: port) }
+    let engine = try RedisEngine(.cluster([seed.address]))
     // Without a space, any server suffices.
     try await engine.connect(within: .seconds(600))
     let cacher = engine.cacher(String.self, space: "values", schema: "1")
