@@ -525,7 +525,9 @@ struct `Caches over a cluster` {
     let cluster = try await RedisCluster(options: Self.partial)
     let slot = try cluster.slot(of: "values")
     // A server can have heard of it from another one.
-    for index in 0..<3 { _ = try RedisShell.run("CLUSTER DELSLOTS \(slot)", on: cluster.server(index)) }
+    for index in 0..<3 {
+      _ = try RedisShell.run("CLUSTER DELSLOTS \(slot)", on: cluster.server(index))
+    }
     var options = RedisOptions()
     Self.soon(&options)
     let engine = try RedisEngine(cluster.address, options: options)
