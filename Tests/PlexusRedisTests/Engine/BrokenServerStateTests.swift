@@ -318,6 +318,7 @@ struct `A server that breaks its protocol` {
       Set(commands.filter(isLeaving).map { $0.words[3] })
     }
     await server.commands.wait { spaces($0).count == 41 }
+    #expect(spaces(server.commands.entries).count == 41)
     withExtendedLifetime(cachers) {}
     closed.cancel()
   }
