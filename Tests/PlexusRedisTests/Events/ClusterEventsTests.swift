@@ -450,14 +450,14 @@ struct `Events over a cluster` {
     await handled.contains("connected")
     cluster.server(0).suspend()
     let acknowledging = Task {
-      await link.acknowledge(position, of: hanging, group: "group") { _ in }
+      try await link.acknowledge(position, of: hanging, group: "group")
     }
-    await nodes[0].status { $0.unacknowledgedEvents > 0 }
+    await nodes[0].status { $0.events.unansweredCommands > 0 }
     leaving.append(())
     try await successor.value
     #expect(Set(handled.entries.dropFirst()) == Set((1...5).map(String.init)))
     cluster.server(0).resume()
-    await acknowledging.value
+    try await acknowledging.value
     end.append(())
     _ = try await (reader.value, leaver.value)
     for node in nodes { try await node.engine.close() }
