@@ -600,7 +600,9 @@ struct `Caches over a cluster` {
     isBusy.withLock { $0 = true }
     // The connection ends, and the next one asks.
     seed.send("nonsense\r\n")
-    await engine.becomesIsolated()
+    for await health in engine.health() {
+      if case .isolated(let reason) = health, reason.contains("BUSY") { break }
+    }
     isBusy.withLock { $0 = false }
     await engine.becomesConnected()
     #expect(seed.commands.entries.count { $0.words[0] == "CLUSTER" } > 2)
