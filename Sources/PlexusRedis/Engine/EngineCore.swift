@@ -273,7 +273,7 @@ final class EngineCore: Sendable {
     state.withLock { $0.spaces.values.compactMap(\.first) }.map(\.tier.restartCheck)
   }
 
-  var failure: RedisConnectionError? { state.withLock { $0.health.failure } }
+  private var failure: RedisConnectionError? { state.withLock { $0.health.failure } }
 
   // MARK: - Heartbeat
 

@@ -550,7 +550,7 @@ struct `Caches over a cluster` {
   /// A server that knows a map, whose ranges are texts of the protocol.
   private func server(
     _ ranges: @escaping @Sendable () -> String?,
-    hello: @escaping @Sendable () -> String = { Self.hello }
+    hello: @escaping @Sendable () -> String = { AnsweringServer.clusterHello }
   ) throws -> AnsweringServer {
     try AnsweringServer { command in
       switch command.words[0] {
@@ -561,11 +561,6 @@ struct `Caches over a cluster` {
       }
     }
   }
-
-  private static let hello = AnsweringServer.hello.replacing(
-    "$10\r\nstandalone",
-    with: "$7\r\ncluster"
-  )
 
   /// A map with one range, whose master is at a port.
   private static func map(_ first: Int, _ last: Int, at port: UInt16) -> String {
