@@ -47,8 +47,8 @@
 /// throwing as failure. The result determines whether a persistent event is delivered to further subscribers and
 /// whether it is retained: see <doc:events>.
 ///
-/// Removing an asynchronous handler during a call cancels its task; the delivery of a persistent event then counts as
-/// failed.
+/// Removing a handler during a call ends the delivery of a persistent event as failed: the next subscriber receives the
+/// event, even if the removed handler succeeds later. If the handler is asynchronous, its task is cancelled.
 ///
 /// ## Persistent events
 ///

@@ -94,10 +94,10 @@ extension ChangeSubscriptions: Handler.Host {
   func replace(_ reader: HubBase.Reader, with recipe: Handler.Recipe) -> Handler? {
     // A handler that can suspend has a queue of its own.
     guard recipe.isShared, let engine = state.withLock({ $0.engine }) else { return nil }
-    let relay = Handler.Relay(to: engine.handlers)
+    let relay = Handler.Relay(from: reader, to: engine.handlers)
     let handler = relay.start(recipe)
     // Between two actions, so that the changes are passed on in the order of the selectors.
-    if !engine.run({ relay.attach(to: reader) }) { relay.attach(to: reader) }
+    if !engine.run({ relay.attach() }) { relay.attach() }
     return handler
   }
 }

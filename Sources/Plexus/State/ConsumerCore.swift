@@ -102,7 +102,7 @@ final class ConsumerCore<State: Sendable>: Sendable {
     let id = ID()
     let hub = BroadcastHub<Change<Value>>()
     let subscription = hub.subscription(bufferingPolicy: .unbounded)
-    let relay = Handler.Relay(to: handlers)
+    let relay = Handler.Relay(from: subscription.subscriber, to: handlers)
     let handler = relay.start(recipe)
     let token = ObservationToken { [weak self] in
       handler.cancel()
@@ -117,7 +117,7 @@ final class ConsumerCore<State: Sendable>: Sendable {
     add(
       .addition(id) { selectors, state, isFirst in
         guard !handler.isCancelled else { return }
-        relay.attach(to: subscription.subscriber)
+        relay.attach()
         let selector = SelectorEntry(select(state))
         selectors.add(selector, select)
         let number = selector.insert(hub, sendingValue: isFirst || firesImmediately)

@@ -54,16 +54,7 @@ struct ServerConnector {
     _ isStopped: () -> Bool
   ) throws(RedisConnectionError) -> Connected {
     let deadline = Nanoseconds.now + Nanoseconds(settings.connectTimeout)
-    var address = settings.address
-    if let servers = settings.candidates?(), !servers.isEmpty {
-      address = servers[failureCount % servers.count]
-    } else if let sentinels = settings.sentinels {
-      if settings.peer == .sentinel {
-        address = sentinels.addresses[failureCount % sentinels.addresses.count]
-      } else {
-        address = try askSentinels(sentinels, deadline, isStopped)
-      }
-    }
+    let address = try nextAddress(deadline, isStopped)
     lookups = lookups.filter { known, _ in
       known == address || settings.sentinels?.addresses.contains(known) ?? false
     }
@@ -98,6 +89,21 @@ struct ServerConnector {
       checks: introduction.checks,
       expires: known?.expires
     )
+  }
+
+  /// Chooses the server of an attempt: after a failure, another one of those that are known.
+  private mutating func nextAddress(
+    _ deadline: Nanoseconds,
+    _ isStopped: () -> Bool
+  ) throws(RedisConnectionError) -> RedisAddress {
+    if let servers = settings.candidates?(), !servers.isEmpty {
+      return servers[failureCount % servers.count]
+    }
+    guard let sentinels = settings.sentinels else { return settings.address }
+    guard settings.peer == .sentinel else {
+      return try askSentinels(sentinels, deadline, isStopped)
+    }
+    return sentinels.addresses[failureCount % sentinels.addresses.count]
   }
 
   // MARK: - Sentinels
@@ -226,24 +232,8 @@ struct ServerConnector {
         case .ended(let reason): throw failure(reason)
         }
       }
-      switch socket.read(into: &buffer) {
-      case .bytes(let count):
-        parser.append(buffer[..<count])
-        let values: (replies: [RESPValue], hasFlush: Bool)
-        do throws(RESPError) {
-          values = try Self.values(from: &parser)
-        } catch {
-          throw failure(error.description)
-        }
-        if values.hasFlush { throw failure(RestartChecksState.changeReason) }
-        replies += values.replies
-        if replies.count > commands.count {
-          throw IntroductionState.nonsense(commands[commands.count - 1].name, at: address)
-        }
-        if replies.count == commands.count { return replies }
-      case .wouldBlock: break
-      case .ended(let reason): throw failure(reason)
-      }
+      try receive(&replies, to: commands, from: socket, address, &parser, &buffer)
+      if replies.count == commands.count { return replies }
       guard !isStopped() else { throw .closed }
       let remaining = deadline - .now
       guard remaining > 0 else {
@@ -255,6 +245,33 @@ struct ServerConnector {
         for: sent < bytes.count ? [.readable, .writable] : .readable
       )
       readiness.wait(milliseconds: Int32(min(remaining / 1_000_000 + 1, 50)))
+    }
+  }
+
+  /// Appends the replies that have arrived, at most one for each command.
+  private func receive(
+    _ replies: inout [RESPValue],
+    to commands: [RedisCommand],
+    from socket: RedisSocket,
+    _ address: RedisAddress,
+    _ parser: inout RESPParser,
+    _ buffer: inout [UInt8]
+  ) throws(RedisConnectionError) {
+    switch socket.read(into: &buffer) {
+    case .bytes(let count): parser.append(buffer[..<count])
+    case .wouldBlock: return
+    case .ended(let reason): throw Self.failure(reason, at: address)
+    }
+    let values: (replies: [RESPValue], hasFlush: Bool)
+    do throws(RESPError) {
+      values = try Self.values(from: &parser)
+    } catch {
+      throw Self.failure(error.description, at: address)
+    }
+    if values.hasFlush { throw Self.failure(RestartChecksState.changeReason, at: address) }
+    replies += values.replies
+    if replies.count > commands.count {
+      throw IntroductionState.nonsense(commands[commands.count - 1].name, at: address)
     }
   }
 

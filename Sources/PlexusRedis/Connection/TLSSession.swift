@@ -54,35 +54,7 @@ final class TLSSession: @unchecked Sendable {
     certificate: String? = nil,
     key: String? = nil
   ) throws(TLSFailure) {
-    ERR_clear_error()
-    let context = try unsafe Owned(unsafe SSL_CTX_new(TLS_client_method())) {
-      unsafe SSL_CTX_free($0)
-    }
-    guard unsafe plexus_tls_require_1_2(context.pointer) == 1 else {
-      throw TLSFailure(reason: Self.lastError())
-    }
-    if let ca {
-      guard unsafe SSL_CTX_load_verify_locations(context.pointer, ca, nil) == 1 else {
-        let reason = "the file \(ca) has no certificates: \(Self.lastError())"
-        throw TLSFailure(reason: reason, isUntrusted: true)
-      }
-    } else {
-      guard unsafe SSL_CTX_set_default_verify_paths(context.pointer) == 1 else {
-        throw TLSFailure(reason: Self.lastError())
-      }
-    }
-    unsafe SSL_CTX_set_verify(context.pointer, SSL_VERIFY_PEER, nil)
-    if let certificate {
-      guard unsafe SSL_CTX_use_certificate_chain_file(context.pointer, certificate) == 1 else {
-        let reason = "the file \(certificate) has no certificate: \(Self.lastError())"
-        throw TLSFailure(reason: reason, isUntrusted: true)
-      }
-      let key = key ?? certificate
-      guard unsafe SSL_CTX_use_PrivateKey_file(context.pointer, key, SSL_FILETYPE_PEM) == 1 else {
-        let reason = "the file \(key) has no private key of the certificate: \(Self.lastError())"
-        throw TLSFailure(reason: reason, isUntrusted: true)
-      }
-    }
+    let context = try Self.context(ca: ca, certificate: certificate, key: key)
     let method = try unsafe Owned(unsafe plexus_tls_make_method()) { unsafe BIO_meth_free($0) }
     let session = try unsafe Owned(unsafe SSL_new(context.pointer)) { unsafe SSL_free($0) }
     let parameters = unsafe SSL_get0_param(session.pointer)
@@ -101,6 +73,44 @@ final class TLSSession: @unchecked Sendable {
     unsafe plexus_tls_allow_partial_writes(session.pointer)
     unsafe SSL_set_connect_state(session.pointer)
     (self.session, self.context, self.method) = (session, context, method)
+  }
+
+  /// Creates the settings of a session, which verifies the server.
+  private static func context(
+    ca: String?,
+    certificate: String?,
+    key: String?
+  ) throws(TLSFailure) -> Owned {
+    ERR_clear_error()
+    let context = try unsafe Owned(unsafe SSL_CTX_new(TLS_client_method())) {
+      unsafe SSL_CTX_free($0)
+    }
+    guard unsafe plexus_tls_require_1_2(context.pointer) == 1 else {
+      throw TLSFailure(reason: lastError())
+    }
+    if let ca {
+      guard unsafe SSL_CTX_load_verify_locations(context.pointer, ca, nil) == 1 else {
+        let reason = "the file \(ca) has no certificates: \(lastError())"
+        throw TLSFailure(reason: reason, isUntrusted: true)
+      }
+    } else {
+      guard unsafe SSL_CTX_set_default_verify_paths(context.pointer) == 1 else {
+        throw TLSFailure(reason: lastError())
+      }
+    }
+    unsafe SSL_CTX_set_verify(context.pointer, SSL_VERIFY_PEER, nil)
+    if let certificate {
+      guard unsafe SSL_CTX_use_certificate_chain_file(context.pointer, certificate) == 1 else {
+        let reason = "the file \(certificate) has no certificate: \(lastError())"
+        throw TLSFailure(reason: reason, isUntrusted: true)
+      }
+      let key = key ?? certificate
+      guard unsafe SSL_CTX_use_PrivateKey_file(context.pointer, key, SSL_FILETYPE_PEM) == 1 else {
+        let reason = "the file \(key) has no private key of the certificate: \(lastError())"
+        throw TLSFailure(reason: reason, isUntrusted: true)
+      }
+    }
+    return context
   }
 
   /// Continues the handshake.

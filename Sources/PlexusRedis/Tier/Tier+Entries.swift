@@ -90,47 +90,42 @@ extension Tier {
     guard let parts = value.elements, let kind = parts.first?.text else {
       throw TierError.unexpectedReply
     }
-    func entry(_ index: Int) -> TierEntry? {
-      guard index < parts.count, let fields = parts[index].elements, fields.count == 3,
-        let token = token(fields[0]), let age = fields[1].integer, let payload = fields[2].bytes
-      else { return nil }
-      return TierEntry(
-        version: SharedCache.Version(epoch, token: token),
-        age: .milliseconds(age),
-        payload: payload
-      )
-    }
+    func previous(_ index: Int) -> TierEntry? { entry(parts[index], in: epoch) }
     switch (kind, parts.count) {
     case ("nothing", 2):
-      return .nothing(previous: entry(1))
+      return .nothing(previous: previous(1))
     case ("granted", 3):
       guard let token = token(parts[1]) else { throw TierError.unexpectedReply }
       holders.withLock { $0.end(wish.key) }
       let version = SharedCache.Version(epoch, token: token)
-      return .granted(SharedCache.Lease(key: wish.key, version: version), previous: entry(2))
+      return .granted(SharedCache.Lease(key: wish.key, version: version), previous: previous(2))
     case ("busy", 6):
       guard let token = token(parts[1]), let length = parts[2].integer, length > 0,
         let renewal = parts[4].integer, renewal >= 0, let rest = parts[5].integer
       else { throw TierError.unexpectedReply }
       let remaining = holders.withLock {
-        $0.note(
-          (token, renewal),
-          of: wish.key,
-          lasting: .milliseconds(length),
-          for: .milliseconds(rest),
-          at: moment
-        )
+        let (length, rest) = (Duration.milliseconds(length), Duration.milliseconds(rest))
+        return $0.note((token, renewal), of: wish.key, lasting: length, for: rest, at: moment)
       }
-      return .busy(
-        SharedCache.Version(epoch, token: token),
-        remaining: remaining,
-        previous: entry(3)
-      )
+      let version = SharedCache.Version(epoch, token: token)
+      return .busy(version, remaining: remaining, previous: previous(3))
     case ("failed", 2) where wish.value.awaited?.token ?? 0 > 0:
       return .failedElsewhere(payload: parts[1].bytes ?? [])
     default:
       throw TierError.unexpectedReply
     }
+  }
+
+  /// Reads a former entry: its token, its age in milliseconds and its payload; `nil` if there is none.
+  private func entry(_ value: RESPValue, in epoch: TierEpoch) -> TierEntry? {
+    guard let fields = value.elements, fields.count == 3, let token = token(fields[0]),
+      let age = fields[1].integer, let payload = fields[2].bytes
+    else { return nil }
+    return TierEntry(
+      version: SharedCache.Version(epoch, token: token),
+      age: .milliseconds(age),
+      payload: payload
+    )
   }
 
   /// Reads an entry: its token, its age in milliseconds and its payload, with spaces in between.
@@ -240,27 +235,7 @@ extension Tier {
     on other: Route? = nil
   ) async throws -> SharedCache.Version? {
     let parts = await run(TierScripts.store, inAllSchemasFor: values, on: other) {
-      values,
-      schemas in
-      var tags = TagNumbers()
-      var call = RedisScript.Call(
-        keys: heads,
-        arguments: knowledge + [
-          .text(list(schemas)), .number(Int64(schemas.count)),
-          .text(required.map { "\($0)" } ?? ""), .number(Int64(values.count)),
-        ]
-      )
-      for value in values {
-        for schema in schemas {
-          call.keys += [names.entry(value.key, in: schema), names.lease(value.key, in: schema)]
-        }
-        call.arguments += [
-          .data(value.payload), retention(of: value.lifetime), .text(tags.numbers(of: value.tags)),
-          .text(value.unchangedSince.map { "\($0)" } ?? ""), .text(value.id ?? ""),
-        ]
-      }
-      call.keys += tags.names.map { names.tag($0) }
-      return call
+      call(toStore: $0, in: $1, requiring: required)
     }
     var version: SharedCache.Version?
     var changed: [String: any Error] = [:]
@@ -285,5 +260,31 @@ extension Tier {
     }
     if !changed.isEmpty { throw TierFailures(errors: changed) }
     return version
+  }
+
+  private func call(
+    toStore values: ArraySlice<Stored>,
+    in schemas: [String],
+    requiring required: UInt64?
+  ) -> RedisScript.Call {
+    var tags = TagNumbers()
+    var call = RedisScript.Call(
+      keys: heads,
+      arguments: knowledge + [
+        .text(list(schemas)), .number(Int64(schemas.count)),
+        .text(required.map { "\($0)" } ?? ""), .number(Int64(values.count)),
+      ]
+    )
+    for value in values {
+      for schema in schemas {
+        call.keys += [names.entry(value.key, in: schema), names.lease(value.key, in: schema)]
+      }
+      call.arguments += [
+        .data(value.payload), retention(of: value.lifetime), .text(tags.numbers(of: value.tags)),
+        .text(value.unchangedSince.map { "\($0)" } ?? ""), .text(value.id ?? ""),
+      ]
+    }
+    call.keys += tags.names.map { names.tag($0) }
+    return call
   }
 }

@@ -3,6 +3,49 @@ import PlexusTesting
 import TestSupport
 import Testing
 
+/// The changes of a store of numbers, as a source of handlers.
+private struct NumberChanges: Broadcaster {
+  let store: Store<Int, Int>
+
+  var subscriberCount: Int { store.subscriberCount }
+
+  func subscription(bufferingPolicy: BufferingPolicy<Change<Int>>) -> Subscription<Change<Int>> {
+    store.subscription(toChangesOf: \.self, bufferingPolicy: bufferingPolicy)
+  }
+
+  func subscribe(bufferingPolicy: BufferingPolicy<Change<Int>>) -> AsyncStream<Change<Int>> {
+    store.changes(of: \.self, bufferingPolicy: bufferingPolicy)
+  }
+}
+
+/// An actor whose jobs run on the thread that enqueues them, before it continues.
+private actor InlineHost {
+  private final class Executor: SerialExecutor {
+    func enqueue(_ job: consuming ExecutorJob) {
+      job.runSynchronously(on: asUnownedSerialExecutor())
+    }
+  }
+
+  private nonisolated let executor = Executor()
+  private var token: ObservationToken?
+
+  nonisolated var unownedExecutor: UnownedSerialExecutor {
+    executor.asUnownedSerialExecutor()
+  }
+
+  func dispatch(_ number: Int, to store: Store<Int, Int>) {
+    store.dispatch(number)
+  }
+
+  /// Observes the changes, and at the first one ends that, and logs the number of subscribers.
+  func observe(_ changes: NumberChanges, _ counts: Log<Int>) {
+    token = changes.observe { [self] (_: Change<Int>) in
+      token?.cancel()
+      counts.append(changes.subscriberCount)
+    }
+  }
+}
+
 @Suite(.fewAtOnce) struct `Changes of a store` {
   func makeShelf() -> Store<Shelf, ShelfAction> { Store(Shelf(), reducer: arrange) }
 
@@ -51,6 +94,40 @@ import Testing
     )
     #expect(seen[0].old == nil)
     #expect(seen[1].old == .some(nil))
+  }
+
+  @Test(.guarantee(.tokensAndOwnersReleaseHandlers))
+  func `a handler of changes that ends during the action in which it was added no longer counts`() {
+    let later = Later<Store<Int, Int>>()
+    let counts = Log<Int>()
+    let store = Store<Int, Int>(0) { state, action in
+      state = action
+      guard let store = later.value else { return }
+      let token = NumberChanges(store: store).observe { (_: Change<Int>) in }
+      counts.append(store.subscriberCount)
+      token.cancel()
+      counts.append(store.subscriberCount)
+    }
+    later.value = store
+    store.dispatch(1)
+    #expect(counts.entries == [1, 0])
+    #expect(store.subscriberCount == 0)
+  }
+
+  @Test(.guarantee(.tokensAndOwnersReleaseHandlers))
+  func `a handler of changes that ends at its first value no longer counts`() async {
+    let later = Later<Store<Int, Int>>()
+    let (host, counts) = (InlineHost(), Log<Int>())
+    let store = Store<Int, Int>(0) { state, action in
+      state = action
+      guard let store = later.value else { return }
+      // The subscription begins after the action, on this thread.
+      host.assumeIsolated { $0.observe(NumberChanges(store: store), counts) }
+    }
+    later.value = store
+    await host.dispatch(1, to: store)
+    await counts.first(1)
+    #expect(counts.entries == [0])
   }
 
   @Test func `changes of an array are those of its elements`() async {

@@ -9,25 +9,28 @@ extension Handler {
     private struct State: Sendable {
       /// The receiver of the elements, until it is removed.
       var receiver: HandlerQueue.Report?
-      /// The registration with the hub that sends them.
+      /// The subscription whose place the relay takes, until it has.
+      var reader: HubBase.Reader?
+      /// The registration with the hub that sends them, from then on.
       var source: Handler?
-      /// Whether the receiver has been removed.
-      var isOver = false
     }
 
     private let hub: HubBase
-    private let state = Locked(State())
+    private let state: Locked<State>
 
-    /// Creates a relay without a source.
+    /// Creates a relay that passes nothing on yet.
     ///
-    /// - Parameter hub: The hub of the receiver.
-    init(to hub: HubBase) {
+    /// - Parameters:
+    ///   - reader: The subscription whose place it takes. It ends with the receiver, also before that.
+    ///   - hub: The hub of the receiver.
+    init(from reader: HubBase.Reader, to hub: HubBase) {
+      state = Locked(State(reader: reader))
       self.hub = hub
     }
 
     var isOrdered: Bool { true }
 
-    /// Registers the receiver; called once, before ``attach(to:)``.
+    /// Registers the receiver; called once, before ``attach()``.
     ///
     /// - Parameter recipe: The parts of the receiver.
     /// - Returns: The receiver, which has started.
@@ -40,25 +43,31 @@ extension Handler {
       return hub.start(added)
     }
 
-    /// Takes the place of a subscription, unless the receiver has been removed.
-    func attach(to reader: HubBase.Reader) {
-      guard !state.withLock({ $0.isOver }) else { return }
+    /// Takes the place of the subscription, unless the receiver has been removed.
+    func attach() {
       let recipe = Handler.Recipe(isolation: nil, .direct(self))
-      let source = reader.core.serve(recipe, inPlaceOf: reader)
-      let isOver = state.withLock { state in
-        if !state.isOver { state.source = source }
-        return state.isOver
+      var effects = HubEffects()
+      // Under the lock of the relay: a receiver that is removed meanwhile leaves the hub, too.
+      let replaced = state.withLock { state -> (HubBase.Reader, Handler.Added)? in
+        guard let reader = state.reader.take() else { return nil }
+        let added = reader.core.replace(reader, with: recipe, of: nil, &effects) { unread, _ in
+          unread
+        }
+        state.source = added.handler
+        return (reader, added)
       }
-      if isOver { source.cancel() }
+      effects.perform()
+      if let (reader, added) = replaced { reader.core.start(added) }
     }
 
     /// Leaves the source, because the receiver has been removed.
     private func detach() {
       let former = state.withLock { state in
-        defer { state = State(isOver: true) }
+        defer { state = State() }
         return state
       }
       former.source?.cancel()
+      if let reader = former.reader { reader.core.remove(reader) }
     }
 
     func call(_ item: HandlerQueue.Item, isWanted: Bool, in queue: HandlerQueue) {
