@@ -68,6 +68,7 @@ struct `Caches that share a folder` {
     try await repository.flushAll()
     for id in ["a", "b", "c"] { #expect(try await storedKeys(kind, id) == [1, 2]) }
     #expect(try await storedKeys(kind, "d") == [])
+    withExtendedLifetime(maps) {}
   }
 
   /// The ways in which a value gets into memory.

@@ -10,6 +10,14 @@ protocol RouteOwner: AnyObject, Sendable {
   func routeWasLeft()
 }
 
+extension RouteOwner {
+  func prepare(_ passage: Passage) async throws {}
+
+  func routeMoved(_ route: Route, from former: Router.Master) {}
+
+  func routeWasLeft() {}
+}
+
 /// The server to which a command goes: the master of its slot, or for a while the one to which the slot is being moved.
 struct Passage: Sendable {
   let master: Router.Master

@@ -78,8 +78,6 @@ extension RedisEvents {
 }
 
 extension RedisEvents: RouteOwner {
-  func prepare(_ passage: Passage) async throws {}
-
   func routeMoved(_ route: Route, from former: Router.Master) {
     // A channel is subscribed at the master of its slot, which publishes its messages.
     let channels = state.withLock { Array($0.channels.keys) }
@@ -89,8 +87,6 @@ extension RedisEvents: RouteOwner {
     breakBuffers { $0 === route }
     ringAll()
   }
-
-  func routeWasLeft() {}
 }
 
 // MARK: - Deliveries

@@ -157,8 +157,4 @@ final class Replicas: Sendable {
 
 extension Tier: RouteOwner {
   func prepare(_ passage: Passage) async throws { try await checkRestart(at: passage) }
-
-  func routeMoved(_ route: Route, from former: Router.Master) {}
-
-  func routeWasLeft() {}
 }

@@ -58,9 +58,9 @@ struct `Large requests over a Redis server` {
     }
     #expect(fetches.entries == [count])
     #expect(none.entries == [])
-    // A read and a store of each key, and a look of eight keys. The second process only reads, with two commands more for
+    // A read and a store of each key, and a look of eight keys. The second process only reads, with three commands more for
     // 64 keys. Some commands are those of heartbeats.
-    let limits = [count * 2 + count / 8, count].map { $0 + count / 32 + 1_000 }
+    let limits = [count * 2 + count / 8, count].map { $0 + 3 * count / 64 + 1_000 }
     for (engine, limit) in zip([a, b], limits) {
       #expect(engine.status.roundTrips.count <= limit)
       try await engine.close()

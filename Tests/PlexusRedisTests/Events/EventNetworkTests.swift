@@ -44,6 +44,7 @@ struct `Events over a bad network` {
     #expect(try RedisShell.run("XLEN {notes}:stream", on: server) == ":300\r\n")
     #expect(!receiver.reports.entries.contains { $0.hasSuffix("gap") })
     #expect(receiver.reports.entries.contains("interrupted"))
+    withExtendedLifetime((proxies, sender, receiver)) {}
   }
 
   @Test(.guarantee(.brokenConnectionsLoseNoEvent))

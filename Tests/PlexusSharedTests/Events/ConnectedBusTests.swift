@@ -425,7 +425,7 @@ struct `Messengers that are connected` {
     messengers[2].send("3")
     for (log, _) in logs { #expect(await log.first(3) == ["1", "2", "3"]) }
     #expect(engine.messages(of: "chat").count == 3)
-    withExtendedLifetime(tokens) {}
+    withExtendedLifetime((messengers, logs, tokens)) {}
   }
 
   @Test func `messengers that are connected report messages that the engine does not confirm`()
