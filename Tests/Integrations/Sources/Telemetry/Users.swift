@@ -3,6 +3,7 @@ import Tracing
 
 /// A cache whose fetches are spans of the requests that cause them.
 func makeUsers(
+  clock: any Clock<Duration> = ContinuousClock(),
   _ load: @escaping @Sendable ([Int]) async throws -> [Int: String]
 ) -> MultiplexerMap<Int, String> {
   .bulk(
@@ -13,6 +14,7 @@ func makeUsers(
       inheritsTaskLocals: true
     ),
     capacity: .count(100_000),
+    clock: clock,
     window: .milliseconds(2)
   ) { ids in
     try await withSpan("cache.fetch", ofKind: .client) { span in
