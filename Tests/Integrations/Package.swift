@@ -19,6 +19,10 @@ let lifecycle: Target.Dependency = .product(
   name: "ServiceLifecycle",
   package: "swift-service-lifecycle"
 )
+let signals: Target.Dependency = .product(
+  name: "UnixSignals",
+  package: "swift-service-lifecycle"
+)
 let transport: [Target.Dependency] = [
   .product(name: "AsyncHTTPClient", package: "async-http-client"),
   .product(name: "NIOCore", package: "swift-nio"),
@@ -67,7 +71,7 @@ let package = Package(
     .executableTarget(
       name: "Node",
       dependencies: [
-        plexus, plexusRedis, logging, metrics, tracing, lifecycle,
+        plexus, plexusRedis, logging, metrics, tracing, lifecycle, signals,
         .product(name: "Hummingbird", package: "hummingbird"),
       ],
       swiftSettings: swiftSettings
@@ -80,7 +84,7 @@ let package = Package(
     .testTarget(
       name: "LifecycleTests",
       dependencies: [
-        plexus, plexusRedis, plexusTesting, logging, lifecycle,
+        plexus, plexusRedis, plexusTesting, logging, lifecycle, signals,
         .product(name: "InMemoryLogging", package: "swift-log"),
         .product(name: "ServiceLifecycleTestKit", package: "swift-service-lifecycle"),
       ],

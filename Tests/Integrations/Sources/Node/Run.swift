@@ -3,6 +3,7 @@ import Logging
 import Plexus
 import PlexusRedis
 import ServiceLifecycle
+import UnixSignals
 
 /// Runs a server until a signal, and ends the parts in reverse order: requests, caches, engine.
 func run(

@@ -6,6 +6,7 @@ import PlexusRedis
 import PlexusTesting
 import ServiceLifecycle
 import Testing
+import UnixSignals
 
 @Suite struct `Services that end` {
   private let handler = InMemoryLogHandler()
