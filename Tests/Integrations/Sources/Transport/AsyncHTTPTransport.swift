@@ -2,6 +2,7 @@ import AsyncHTTPClient
 import Foundation
 import NIOCore
 import NIOHTTP1
+import NIOHTTPCompression
 import NIOPosix
 import PlexusNetworking
 
@@ -50,24 +51,26 @@ struct AsyncHTTPTransport: HTTPTransport {
       )
     else { throw URLError(.badServerResponse) }
     try receiver.begin(response)
-    var parts = answer.body.makeAsyncIterator()
-    while let part = try await next(&parts) {
-      // Errors of the receiver are thrown as they are.
-      try receiver.receive(Data(part.readableBytesView))
-    }
-  }
-
-  private func next(
-    _ parts: inout HTTPClientResponse.Body.AsyncIterator
-  ) async throws -> ByteBuffer? {
     do {
-      let part = try await parts.next()
+      for try await part in answer.body {
+        do {
+          try receiver.receive(Data(part.readableBytesView))
+        } catch {
+          throw ReceiverError(error: error)
+        }
+      }
       // The body of a cancelled task can end as if it were complete.
       try Task.checkCancellation()
-      return part
+    } catch let failure as ReceiverError {
+      throw failure.error
     } catch {
       throw Self.cause(of: error)
     }
+  }
+
+  /// An error that is thrown as it is.
+  private struct ReceiverError: Error {
+    let error: any Error
   }
 
   /// Connections that are refused or lost, and unknown hosts, are failures of connectivity.

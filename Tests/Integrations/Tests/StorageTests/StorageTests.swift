@@ -4,7 +4,7 @@ import Plexus
 import PlexusTesting
 import Testing
 
-@Suite struct `SQLiteCacher` {
+@Suite struct `A cacher over SQLite` {
   private let folder = FileManager.default.temporaryDirectory
     .appending(path: "sqlite-\(UUID().uuidString.prefix(8))", directoryHint: .isDirectory)
 

@@ -34,7 +34,7 @@ final class RawOrigin: Sendable {
     func write(_ bytes: [UInt8]) -> Int {
       var sent = 0
       while sent < bytes.count {
-        let count = bytes[sent...].withUnsafeBytes { send(socket, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL.rawValue)) }
+        let count = bytes[sent...].withUnsafeBytes { send(socket, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL)) }
         guard count > 0 else { return sent }
         sent += count
       }

@@ -10,7 +10,7 @@ import Testing
 import FoundationNetworking
 #endif
 
-@Suite(.serialized) struct `AsyncHTTPTransport` {
+@Suite(.serialized) struct `A transport over AsyncHTTPClient` {
   /// Sends a request with a client of its own, which is shut down afterwards.
   private func send(
     _ url: URL,
