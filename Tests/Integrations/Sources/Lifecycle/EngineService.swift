@@ -14,7 +14,7 @@ struct EngineService: Service {
 
   func run() async throws {
     try? await gracefulShutdown()
-    // No event is received from now on; those that were not handled go to other nodes.
+    // No event is received from now on. Other nodes get the events that were not handled.
     connections.cancelAll()
     do {
       try await within(limit, clock: clock) { try await engine.close() }

@@ -34,7 +34,9 @@ struct UserFiles: Sendable {
     if names.fileExists(atPath: folder.appending(path: "away").path) { throw Away() }
     var users: [Int: User] = [:]
     for id in ids {
-      guard let name = names.contents(atPath: folder.appending(path: "\(id)").path) else { continue }
+      guard let name = names.contents(atPath: folder.appending(path: "\(id)").path) else {
+        continue
+      }
       users[id] = User(id: id, name: String(decoding: name, as: UTF8.self))
     }
     return users

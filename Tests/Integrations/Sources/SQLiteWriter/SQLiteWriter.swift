@@ -12,7 +12,10 @@ struct SQLiteWriter {
     for batch in 0..<(Int(arguments[2]) ?? 0) {
       var entries: [String: CacheEntry<String>] = [:]
       for number in 0..<10 {
-        entries["\(batch)/\(number)"] = CacheEntry(value: "value of \(batch)", storedAt: .seconds(batch))
+        entries["\(batch)/\(number)"] = CacheEntry(
+          value: "value of \(batch)",
+          storedAt: .seconds(batch)
+        )
       }
       try await cacher.store(entries)
       FileHandle.standardOutput.write(Data("\(batch)\n".utf8))

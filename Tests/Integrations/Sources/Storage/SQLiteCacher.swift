@@ -101,7 +101,9 @@ final class SQLiteCacher<Value: Codable & Sendable>: BatchReadingCacher {
         )
         for (key, generation, values) in rows {
           if let generation {
-            guard generation.epoch == count.epoch, generation.number >= count.forgotten else { continue }
+            guard generation.epoch == count.epoch, generation.number >= count.forgotten else {
+              continue
+            }
             let removal = try self.removal(of: Data(key.utf8), prefixes, database)
             if removal > generation.number { continue }
           }

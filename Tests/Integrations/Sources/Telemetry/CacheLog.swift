@@ -22,7 +22,10 @@ struct CacheLog: Service {
         log("fetches", fetches.succeeded(at: now()))
       case .fetchFailed(let key, let error, let duration):
         time(duration, outcome: "failure")
-        logger.debug("fetch failed", metadata: ["cache": "\(name)", "key": "\(key)", "error": "\(error)"])
+        logger.debug(
+          "fetch failed",
+          metadata: ["cache": "\(name)", "key": "\(key)", "error": "\(error)"]
+        )
         // A definitive answer, such as 404, is no outage.
         if (error as? any OriginFailure)?.isOriginFailure == false { continue }
         log("fetches", fetches.failed(at: now()), error)

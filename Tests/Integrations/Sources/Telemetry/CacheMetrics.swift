@@ -28,7 +28,8 @@ struct CacheMetrics: Service {
       counted[id] = now
       let cache = [("cache.name", id)]
       for (result, field) in [
-        ("hit", \CacheStatistics.hits), ("stale", \.staleHits), ("miss", \.misses), ("join", \.joins),
+        ("hit", \CacheStatistics.hits), ("stale", \.staleHits), ("miss", \.misses),
+        ("join", \.joins),
       ] {
         Counter(label: "cache.requests", dimensions: cache + [("cache.result", result)])
           .increment(by: max(0, now[keyPath: field] - past[keyPath: field]))

@@ -25,7 +25,11 @@ struct EngineMetrics: Service {
     let past = last
     last = now
     let system = [("db.system.name", "redis")]
-    func count(_ label: String, _ field: KeyPath<EngineStatus, Int>, _ more: [(String, String)] = []) {
+    func count(
+      _ label: String,
+      _ field: KeyPath<EngineStatus, Int>,
+      _ more: [(String, String)] = []
+    ) {
       Counter(label: label, dimensions: system + more)
         .increment(by: max(0, now[keyPath: field] - (past?[keyPath: field] ?? 0)))
     }

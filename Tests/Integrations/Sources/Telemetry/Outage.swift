@@ -5,7 +5,7 @@ struct Outage {
     case ended(failures: Int, duration: Duration)
   }
 
-  /// How long no failure must occur before a success ends the outage.
+  /// The time without a failure after which a success ends the outage.
   var quiet: Duration = .seconds(10)
   private var began: Duration?
   private var last: Duration = .zero

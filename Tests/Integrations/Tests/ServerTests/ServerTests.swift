@@ -14,12 +14,12 @@ import Testing
       #expect(try await nodes[0].get("users/9999") == nil)
 
       try database.remove(7_001)
-      #expect(try await nodes[1].status("tenants/7", .DELETE) == 204)
+      #expect(try await nodes[1].status("tenants/7", .delete) == 204)
       for node in nodes { #expect(try await node.get("users/7001") == nil) }
       #expect(try await nodes[0].get("users/8001") == "Eve")
 
-      #expect(try await nodes[0].status("renamed/8001", .POST) == 202)
-      for node in nodes { #expect(try await node.status("renamed/8001", .GET) == 200) }
+      #expect(try await nodes[0].status("renamed/8001", .post) == 202)
+      for node in nodes { #expect(try await node.status("renamed/8001", .get) == 200) }
     }
   }
 
@@ -28,8 +28,8 @@ import Testing
       try database.write("Ada", 7_001)
       for node in nodes { #expect(try await node.get("users/7001") == "Ada") }
       // An event outdates the copies of both nodes.
-      #expect(try await nodes[0].status("renamed/7001", .POST) == 202)
-      for node in nodes { #expect(try await node.status("renamed/7001", .GET) == 200) }
+      #expect(try await nodes[0].status("renamed/7001", .post) == 202)
+      for node in nodes { #expect(try await node.status("renamed/7001", .get) == 200) }
       try database.setAway(true)
       for node in nodes { #expect(try await node.get("users/7001") == "Ada") }
       #expect(try await nodes[0].get("users/7002") == nil)
@@ -49,7 +49,9 @@ import Testing
             var answers = 0
             while true {
               do {
-                guard try await node.get("users/\((caller * 7 + answers) % 100)") != nil else { break }
+                guard try await node.get("users/\((caller * 7 + answers) % 100)") != nil else {
+                  break
+                }
               } catch { break }
               answers += 1
               if caller == 0 && answers == 50 { node.terminate() }
@@ -62,7 +64,7 @@ import Testing
       let line = try node.lastLine()
       #expect(node.exitStatus() == 0)
       #expect(line == "begun \(answered) answered \(answered)")
-      // The other node goes on.
+      // The other node is not affected.
       #expect(try await nodes[1].get("users/1") == "user 1")
     }
   }
@@ -167,14 +169,17 @@ private final class Node: Sendable {
     self.process = shared
     self.client = client
     let line = try Self.line(output)
-    guard let port = line.split(separator: " ").last.flatMap({ Int($0) }) else { throw NotStarted() }
+    guard let port = line.split(separator: " ").last.flatMap({ Int($0) }) else {
+      throw NotStarted()
+    }
     self.port = port
     self.output = Guarded(output)
   }
 
   private static func line(_ output: FileHandle) throws -> String {
     var bytes = Data()
-    while let byte = try output.read(upToCount: 1), byte.first != UInt8(ascii: "\n"), !byte.isEmpty {
+    while let byte = try output.read(upToCount: 1), byte.first != UInt8(ascii: "\n"), !byte.isEmpty
+    {
       bytes += byte
     }
     return String(decoding: bytes, as: UTF8.self)
@@ -182,20 +187,22 @@ private final class Node: Sendable {
 
   private func response(
     _ path: String,
-    _ method: HTTPMethodName
+    _ method: Method
   ) async throws -> HTTPClientResponse {
     var request = HTTPClientRequest(url: "http://127.0.0.1:\(port)/\(path)")
     request.method = .init(rawValue: method.rawValue)
     // Each request has a connection, so that none is sent over one that the server is closing.
-    if method == .GET { request.headers.add(name: "Connection", value: "close") }
+    if method == .get { request.headers.add(name: "Connection", value: "close") }
     return try await client.execute(request, timeout: .seconds(30))
   }
 
-  enum HTTPMethodName: String {
-    case GET, POST, DELETE
+  enum Method: String {
+    case get = "GET"
+    case post = "POST"
+    case delete = "DELETE"
   }
 
-  func status(_ path: String, _ method: HTTPMethodName) async throws -> Int {
+  func status(_ path: String, _ method: Method) async throws -> Int {
     let response = try await response(path, method)
     _ = try await response.body.collect(upTo: 1 << 20)
     return Int(response.status.code)
@@ -203,7 +210,7 @@ private final class Node: Sendable {
 
   /// Returns the name of a user; `nil` if there is no answer with one.
   func get(_ path: String) async throws -> String? {
-    let response = try await response(path, .GET)
+    let response = try await response(path, .get)
     let body = try await response.body.collect(upTo: 1 << 20)
     guard response.status.code == 200 else { return nil }
     return try JSONDecoder().decode(Name.self, from: Data(body.readableBytesView)).name
@@ -233,6 +240,8 @@ private final class Node: Sendable {
   }
 
   func log() -> [String] {
-    ((try? String(contentsOf: errors, encoding: .utf8)) ?? "").split(separator: "\n").map(String.init)
+    ((try? String(contentsOf: errors, encoding: .utf8)) ?? "").split(separator: "\n").map(
+      String.init
+    )
   }
 }

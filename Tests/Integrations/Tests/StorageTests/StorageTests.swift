@@ -48,7 +48,10 @@ import Testing
 
   @Test func `any string is a key`() async throws {
     try await withCacher { cacher in
-      let keys = ["", "\0", "a\0b", "../x", "A", "a", "%", "_", "é", "users/7", "'", String(repeating: "k", count: 10_000)]
+      let keys = [
+        "", "\0", "a\0b", "../x", "A", "a", "%", "_", "é", "users/7", "'",
+        String(repeating: "k", count: 10_000),
+      ]
       try await cacher.store(Dictionary(uniqueKeysWithValues: keys.map { ($0, entry("of \($0)")) }))
       for key in keys { #expect(try await cacher.entry(forKey: key)?.value == "of \(key)") }
       #expect(try await cacher.entries(forKeys: Set(keys)).count == keys.count)
@@ -71,7 +74,10 @@ import Testing
   @Test func `an entry that was removed since its generation is not stored`() async throws {
     try await withCacher { first in
       let second = try SQLiteCacher<String>(path: path, schema: "1")
-      func expectOmitted(_ isOmitted: Bool, _ removal: (SQLiteCacher<String>) async throws -> Void) async throws {
+      func expectOmitted(
+        _ isOmitted: Bool,
+        _ removal: (SQLiteCacher<String>) async throws -> Void
+      ) async throws {
         var old = entry("old")
         old.generation = first.generation
         #expect(old.generation != nil)
@@ -201,9 +207,13 @@ import Testing
       let clock = ContinuousClock()
       let keys = Set((0..<1_000).map { "users/\($0 * count / 1_000)" })
       var found = 0
-      let reading = try await clock.measure { found = try await cacher.entries(forKeys: keys).count }
+      let reading = try await clock.measure {
+        found = try await cacher.entries(forKeys: keys).count
+      }
       #expect(found == 1_000)
-      let removing = try await clock.measure { try await cacher.removeEntries(withPrefix: "users/") }
+      let removing = try await clock.measure {
+        try await cacher.removeEntries(withPrefix: "users/")
+      }
       #expect(try await cacher.entries(forKeys: keys).isEmpty)
       #expect(try await cacher.entry(forKey: "orders/1") != nil)
       print("\(count) entries: 1,000 read in \(reading), all removed in \(removing)")
@@ -228,13 +238,18 @@ private final class Writer {
   func killed(after count: Int) throws -> Int {
     var text = Data()
     while text.count(where: { $0 == UInt8(ascii: "\n") }) < count {
-      guard let more = try output.fileHandleForReading.read(upToCount: 1), !more.isEmpty else { break }
+      guard let more = try output.fileHandleForReading.read(upToCount: 1), !more.isEmpty else {
+        break
+      }
       text += more
     }
     kill(process.processIdentifier, SIGKILL)
     if let rest = try output.fileHandleForReading.readToEnd() { text += rest }
     try ProcessThread.run { [process] in process.waitUntilExit() }
-    let lines = String(decoding: text, as: UTF8.self).split(separator: "\n", omittingEmptySubsequences: false)
+    let lines = String(decoding: text, as: UTF8.self).split(
+      separator: "\n",
+      omittingEmptySubsequences: false
+    )
     return lines.dropLast().last.flatMap { Int($0) } ?? -1
   }
 }

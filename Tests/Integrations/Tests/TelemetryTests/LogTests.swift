@@ -53,7 +53,12 @@ import Testing
         name: "users",
         events: events,
         logger: log.logger,
-        now: { time.withLock { time in defer { time += .seconds(20) }; return time } }
+        now: {
+          time.withLock { time in
+            time += .seconds(20)
+            return time
+          }
+        }
       )
       try await log.run()
     }

@@ -51,7 +51,7 @@ import Tracing
     try expectFetchOfRequest()
   }
 
-  @Test func `a renewal behind a stale answer is a child of the request that causes it`() async throws {
+  @Test func `a renewal behind a stale answer is a child of its request`() async throws {
     tracer.clearAll()
     let clock = ManualClock()
     let users = makeUsers(clock: clock) { ids in
@@ -75,6 +75,8 @@ import Tracing
   private func expectFetchOfRequest() throws {
     let spans = tracer.finishedSpans
     let request = try #require(spans.first { $0.operationName == "request" })
-    #expect(spans.contains { $0.operationName == "cache.fetch" && $0.parentSpanID == request.spanID })
+    #expect(
+      spans.contains { $0.operationName == "cache.fetch" && $0.parentSpanID == request.spanID }
+    )
   }
 }

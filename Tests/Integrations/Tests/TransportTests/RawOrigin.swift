@@ -34,14 +34,16 @@ final class RawOrigin: Sendable {
     func write(_ bytes: [UInt8]) -> Int {
       var sent = 0
       while sent < bytes.count {
-        let count = bytes[sent...].withUnsafeBytes { send(socket, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL)) }
+        let count = bytes[sent...].withUnsafeBytes {
+          send(socket, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL))
+        }
         guard count > 0 else { return sent }
         sent += count
       }
       return sent
     }
 
-    /// Lets writing fail when nothing is taken for a time.
+    /// Lets writing fail when the client has read nothing for some seconds.
     func limitWriting(_ seconds: Int) {
       var time = timeval(tv_sec: seconds, tv_usec: 0)
       setsockopt(socket, SOL_SOCKET, SO_SNDTIMEO, &time, socklen_t(MemoryLayout<timeval>.size))

@@ -104,7 +104,8 @@ import FoundationNetworking
     #expect(body.text == "ok")
   }
 
-  @Test func `a fetcher follows redirects by its rules and keeps credentials at home`() async throws {
+  @Test func `a fetcher follows redirects by its rules and keeps credentials at home`() async throws
+  {
     let heads = Mutex<[String]>([])
     let other = RawOrigin { connection in
       let head = connection.head() ?? ""
