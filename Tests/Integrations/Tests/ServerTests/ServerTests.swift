@@ -1,6 +1,7 @@
 import AsyncHTTPClient
 import Foundation
 import NIOCore
+import NIOHTTP1
 import Testing
 
 @Suite(.serialized, .enabled(if: RedisServer.executable != nil)) struct `A server with two nodes` {
