@@ -32,8 +32,11 @@ struct NodeProgram {
     }.store(in: connections)
 
     let calls = CallCounter()
+    let router = Router()
+    router.add(middleware: calls)
+    addRoutes(to: router, users, renamed)
     let application = Application(
-      router: makeRouter(users, renamed, calls),
+      router: router,
       configuration: ApplicationConfiguration(address: .hostname("127.0.0.1", port: 0)),
       onServerRunning: { channel in
         FileHandle.standardOutput.write(Data("port \(channel.localAddress?.port ?? 0)\n".utf8))

@@ -99,7 +99,9 @@ import Testing
     let redis = try RedisServer()
     let database = try Database()
     defer { database.remove() }
-    let client = HTTPClient()
+    var configuration = HTTPClient.Configuration()
+    configuration.connectionPool.retryConnectionEstablishment = false
+    let client = HTTPClient(configuration: configuration)
     let outcome: Result<Void, any Error>
     do {
       let nodes = try (0..<2).map { _ in try Node(redis, database, client) }
