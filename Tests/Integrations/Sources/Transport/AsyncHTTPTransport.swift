@@ -75,8 +75,6 @@ struct AsyncHTTPTransport: HTTPTransport {
 
   /// Connections that are refused or lost, and unknown hosts, are failures of connectivity.
   private static func cause(of error: any Error) -> any Error {
-    // The client throws the last error of a connection when a waiting request is cancelled.
-    if Task.isCancelled { return CancellationError() }
     switch error {
     case let error as HTTPClientError:
       switch error {
