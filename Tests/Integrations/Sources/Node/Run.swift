@@ -32,6 +32,9 @@ func run(
             logger: logger
           )
         ),
+        part(
+          EventLog(reports: EventBus.shared.subscribe(to: LinkReport.self), logger: logger)
+        ),
         part(EngineService(engine: engine, connections: connections, logger: logger)),
         part(CacheService(logger: logger)),
         part(CacheMetrics()),
