@@ -28,16 +28,11 @@ import Testing
   @Test(arguments: [false, true])
   func `the directives of an entry are kept with it, through reopening`(isLog: Bool) async throws {
     let disk = SimulatedDisk()
-    func open() throws -> any Cacher<Person> {
-      isLog
-        ? try JSONLogCacher<Person>(path: "/x", byteLimit: nil, schema: nil, fileSystem: disk)
-        : JSONFileCacher<Person>(path: "/x", byteLimit: nil, schema: nil, fileSystem: disk)
-    }
-    let cacher = try open()
+    let cacher = try disk.openCacher(isLog: isLog)
     for (number, directives) in Self.directives.enumerated() {
       try await cacher.store(["\(number)": entry(directives)])
     }
-    for cacher in [cacher, try open()] {
+    for cacher in [cacher, try disk.openCacher(isLog: isLog)] {
       for (number, directives) in Self.directives.enumerated() {
         #expect(try await cacher.entry(forKey: "\(number)") == entry(directives))
       }

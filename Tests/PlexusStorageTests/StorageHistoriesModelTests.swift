@@ -12,12 +12,7 @@ import Testing
   ) async throws {
     var random = SeededRandom(seed: seed)
     let disk = SimulatedDisk()
-    func open() throws -> any Cacher<Person> {
-      isLog
-        ? try JSONLogCacher<Person>(path: "/x", byteLimit: nil, schema: nil, fileSystem: disk)
-        : JSONFileCacher<Person>(path: "/x", byteLimit: nil, schema: nil, fileSystem: disk)
-    }
-    var cachers = [try open(), try open()]
+    var cachers = [try disk.openCacher(isLog: isLog), try disk.openCacher(isLog: isLog)]
     var expected: [String: CacheEntry<Person>] = [:]
     let keys = (0..<6).map { "k\($0)" }
     for step in 0..<60 {
@@ -37,9 +32,9 @@ import Testing
         expected = [:]
       case 8:
         disk.crash(SimulatedDisk.Survival.allCases.randomElement(using: &random) ?? .nothing)
-        cachers = [try open(), try open()]
+        cachers = [try disk.openCacher(isLog: isLog), try disk.openCacher(isLog: isLog)]
       default:
-        cachers[.random(in: 0..<2, using: &random)] = try open()
+        cachers[.random(in: 0..<2, using: &random)] = try disk.openCacher(isLog: isLog)
       }
       for cacher in cachers {
         for key in keys {

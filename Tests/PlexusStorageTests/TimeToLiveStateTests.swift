@@ -16,12 +16,7 @@ import Testing
     isLog: Bool
   ) async throws {
     let disk = SimulatedDisk()
-    func open() throws -> any Cacher<Person> {
-      isLog
-        ? try JSONLogCacher<Person>(path: "/x", byteLimit: nil, schema: nil, fileSystem: disk)
-        : JSONFileCacher<Person>(path: "/x", byteLimit: nil, schema: nil, fileSystem: disk)
-    }
-    let cacher = try open()
+    let cacher = try disk.openCacher(isLog: isLog)
     var entries: [String: CacheEntry<Person>] = [:]
     for (number, span) in Self.spans.enumerated() {
       var entry = CacheEntry<Person>("\(number)", validator: number == 3 ? nil : "tag")
@@ -31,7 +26,7 @@ import Testing
     try await cacher.store(entries)
     try await cacher.store(String(repeating: "x", count: 9_000), for: "junk")
     try await cacher.removeEntries(forKeys: ["junk"])
-    for cacher in [cacher, try open()] {
+    for cacher in [cacher, try disk.openCacher(isLog: isLog)] {
       for (key, entry) in entries { #expect(try await cacher.entry(forKey: key) == entry) }
     }
   }
@@ -95,13 +90,10 @@ import Testing
     isLog: Bool
   ) async throws {
     let disk = SimulatedDisk()
-    func open() throws -> any Cacher<Person> {
-      isLog
-        ? try JSONLogCacher<Person>(path: "/x", byteLimit: nil, schema: nil, fileSystem: disk)
-        : JSONFileCacher<Person>(path: "/x", byteLimit: nil, schema: nil, fileSystem: disk)
-    }
     func makeMap() throws -> MultiplexerMap<Int, Person> {
-      MultiplexerMap(capacity: .count(20), cacher: try open()) { Person(name: "\($0)", age: $0) }
+      MultiplexerMap(capacity: .count(20), cacher: try disk.openCacher(isLog: isLog)) {
+        Person(name: "\($0)", age: $0)
+      }
     }
     let map = try makeMap()
     for key in 0..<5 { _ = try await map.request(key) }
@@ -112,7 +104,7 @@ import Testing
     let error = try await #require(throws: CacherError.self) { try await map.flush() }
     #expect(error.keys == Set((0..<10).map { "\($0)" }))
     #expect(map.statistics.cacherErrors == 10)
-    let reader = try open()
+    let reader = try disk.openCacher(isLog: isLog)
     for key in 0..<5 { #expect(try await reader.name("\(key)") == "\(key)") }
     for key in 0..<10 { #expect(try await map.request(key).age == key) }
     disk.setCapacity(.max)

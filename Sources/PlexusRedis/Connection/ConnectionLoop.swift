@@ -224,7 +224,8 @@ extension ConnectionLoop {
       state.refusals.removeAll()
       // Servers of a cluster are asked in turn: that is neither a failure nor a reconnection.
       if case .superseded = error, settings.peer == .clusterNode {
-        state.traffic.connections -= 1
+        // An attempt to connect has not been counted.
+        if state.socket != nil { state.traffic.connections -= 1 }
       } else if !state.isStopped {
         state.traffic.fail(RedisEngineError(error).kind)
       }

@@ -28,6 +28,19 @@ extension EngineCore {
     update { $0.note(caches.slotWithoutMaster(of: routes), on: Self.slotsNumber) }
   }
 
+  /// Returns the signal for the heartbeats of a slot, which begin with the first call.
+  ///
+  /// A master that hangs does not delay the heartbeats of the others.
+  func bell(of slot: Int, _ state: inout State) -> Bell {
+    if let known = state.bells[slot] { return known }
+    let bell = Bell()
+    state.bells[slot] = bell
+    if !state.isClosed {
+      state.hearts.append(makeHeart(bell) { [weak self] in await self?.beat(ofSlot: slot) })
+    }
+    return bell
+  }
+
   /// Sends the heartbeat of the spaces in a slot.
   ///
   /// It asks the master for a key, whose answer confirms them: another server sends the command elsewhere.

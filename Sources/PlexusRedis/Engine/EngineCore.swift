@@ -111,7 +111,7 @@ final class EngineCore: Sendable {
   ///   - bell: A signal for a heartbeat before its time.
   ///   - beat: A heartbeat; it returns `nil` without the engine.
   /// - Returns: The heartbeat.
-  private func makeHeart(
+  func makeHeart(
     _ bell: Bell,
     _ beat: @escaping @Sendable () async -> Void?
   ) -> Task<Void, Never> {
@@ -195,19 +195,6 @@ final class EngineCore: Sendable {
     }
   }
 
-  /// Returns the signal for the heartbeats of a slot, which begin with the first call.
-  ///
-  /// A master that hangs does not delay the heartbeats of the others.
-  private func bell(of slot: Int, _ state: inout State) -> Bell {
-    if let known = state.bells[slot] { return known }
-    let bell = Bell()
-    state.bells[slot] = bell
-    if !state.isClosed {
-      state.hearts.append(makeHeart(bell) { [weak self] in await self?.beat(ofSlot: slot) })
-    }
-    return bell
-  }
-
   /// The state, the load and the numbers of the connections.
   var status: EngineStatus {
     let events = events.status
@@ -286,7 +273,7 @@ final class EngineCore: Sendable {
     state.withLock { $0.spaces.values.compactMap(\.first) }.map(\.tier.restartCheck)
   }
 
-  var failure: RedisConnectionError? { state.withLock { $0.health.failure } }
+  private var failure: RedisConnectionError? { state.withLock { $0.health.failure } }
 
   // MARK: - Heartbeat
 

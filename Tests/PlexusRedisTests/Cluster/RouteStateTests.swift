@@ -12,11 +12,6 @@ struct `The way of a command through a cluster` {
   private final class Answers: Sendable {
     typealias Answer = @Sendable (Answers, _ server: Int, AnsweringServer.Command) -> String?
 
-    static let hello = AnsweringServer.hello.replacing(
-      "$10\r\nstandalone",
-      with: "$7\r\ncluster"
-    )
-
     let ports = Guarded<[UInt16]>([])
     let commands = Log<(server: Int, words: [String])>()
     private let answer: Answer
@@ -32,7 +27,7 @@ struct `The way of a command through a cluster` {
     func reply(of server: Int, to command: AnsweringServer.Command) -> String? {
       switch command.words[0] {
       case "HELLO":
-        return Self.hello
+        return AnsweringServer.clusterHello
       case "CLUSTER":
         guard knowsMap() else { return nil }
         let owner = owner.withLock { $0 }
@@ -349,7 +344,7 @@ struct `The way of a command through a cluster` {
     )
     let old = try AnsweringServer { command in
       switch command.words[0] {
-      case "HELLO": Answers.hello
+      case "HELLO": AnsweringServer.clusterHello
       case "CLUSTER":
         "*2\r\n*3\r\n:0\r\n:99\r\n*2\r\n+127.0.0.1\r\n:2\r\n"
           + "*3\r\n:100\r\n:16383\r\n*2\r\n+127.0.0.1\r\n:3\r\n"

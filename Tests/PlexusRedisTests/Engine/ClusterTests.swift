@@ -550,7 +550,7 @@ struct `Caches over a cluster` {
   /// A server that knows a map, whose ranges are texts of the protocol.
   private func server(
     _ ranges: @escaping @Sendable () -> String?,
-    hello: @escaping @Sendable () -> String = { Self.hello }
+    hello: @escaping @Sendable () -> String = { AnsweringServer.clusterHello }
   ) throws -> AnsweringServer {
     try AnsweringServer { command in
       switch command.words[0] {
@@ -561,11 +561,6 @@ struct `Caches over a cluster` {
       }
     }
   }
-
-  private static let hello = AnsweringServer.hello.replacing(
-    "$10\r\nstandalone",
-    with: "$7\r\ncluster"
-  )
 
   /// A map with one range, whose master is at a port.
   private static func map(_ first: Int, _ last: Int, at port: UInt16) -> String {
@@ -590,16 +585,22 @@ struct `Caches over a cluster` {
 
   @Test(.guarantee(.clusterFailuresAreInTheHealth))
   func `a map that could not be read is read again, also without caches`() async throws {
-    let isBusy = Guarded(true)
+    let isBusy = Guarded(false)
     let seed = try server {
       isBusy.withLock { $0 }
         ? "-BUSY Redis is busy running a script.\r\n" : Self.map(0, 16_383, at: 1)
     }
     let engine = try RedisEngine(.cluster([seed.address]))
-    await engine.becomesIsolated()
+    await engine.becomesConnected()
+    isBusy.withLock { $0 = true }
+    // The connection ends, and the next one asks.
+    seed.send("nonsense\r\n")
+    for await health in engine.health() {
+      if case .isolated(let reason) = health, reason.contains("BUSY") { break }
+    }
     isBusy.withLock { $0 = false }
     await engine.becomesConnected()
-    #expect(seed.commands.entries.count { $0.words[0] == "CLUSTER" } > 1)
+    #expect(seed.commands.entries.count { $0.words[0] == "CLUSTER" } > 2)
     try await engine.close()
   }
 

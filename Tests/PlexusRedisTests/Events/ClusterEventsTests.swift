@@ -403,6 +403,8 @@ struct `Events over a cluster` {
   @Test func `a master that hangs delays no event that is given back at another one`() async throws
   {
     let cluster = try await RedisCluster(options: ["--cluster-require-full-coverage", "no"])
+    // No other node takes the events over meanwhile.
+    let group = LinkMode.oneNode(group: "group", retryAfter: .seconds(3_600), attempts: 3)
     let hanging = try cluster.names(1, at: 0, prefix: "topic")[0]
     let topic = try cluster.names(1, at: 1, prefix: "topic")[0]
     func message(_ id: String) -> LinkMessage {
@@ -414,7 +416,7 @@ struct `Events over a cluster` {
     let (link, other) = (nodes[0].engine.events, nodes[1].engine.events)
     let (received, end) = (Log<LinkPosition>(), Log<Void>())
     let reader = Task {
-      for try await delivery in link.deliveries(of: hanging, EventNode.group) {
+      for try await delivery in link.deliveries(of: hanging, group) {
         guard case .message(_, let position, _) = delivery else { continue }
         received.append(position)
         await end.first(1)
@@ -426,7 +428,7 @@ struct `Events over a cluster` {
     let started = Log<Void>()
     let leaving = Log<Void>()
     let leaver = Task {
-      for try await delivery in link.deliveries(of: topic, EventNode.group) {
+      for try await delivery in link.deliveries(of: topic, group) {
         guard case .message = delivery else { continue }
         started.append(())
         await leaving.first(1)
@@ -437,7 +439,7 @@ struct `Events over a cluster` {
     await started.first(1)
     let handled = Log<String>()
     let successor = Task {
-      for try await delivery in other.deliveries(of: topic, EventNode.group) {
+      for try await delivery in other.deliveries(of: topic, group) {
         guard case .message(let message, let position, _) = delivery else {
           handled.append("connected")
           continue
@@ -449,15 +451,19 @@ struct `Events over a cluster` {
     }
     await handled.contains("connected")
     cluster.server(0).suspend()
+    let isOver = Guarded(false)
     let acknowledging = Task {
-      await link.acknowledge(position, of: hanging, group: "group") { _ in }
+      defer { isOver.withLock { $0 = true } }
+      try await link.acknowledge(position, of: hanging, group: "group")
     }
-    await nodes[0].status { $0.unacknowledgedEvents > 0 }
+    // Some heartbeats are among them.
+    await nodes[0].status { $0.events.unansweredCommands >= 3 }
     leaving.append(())
     try await successor.value
+    #expect(!isOver.withLock { $0 })
     #expect(Set(handled.entries.dropFirst()) == Set((1...5).map(String.init)))
     cluster.server(0).resume()
-    await acknowledging.value
+    try await acknowledging.value
     end.append(())
     _ = try await (reader.value, leaver.value)
     for node in nodes { try await node.engine.close() }

@@ -28,6 +28,9 @@ final class AnsweringServer: Sendable {
     var scripts: [String: String] = [:]
   }
 
+  /// The reply to `HELLO` of a server of a cluster.
+  static let clusterHello = hello.replacing("$10\r\nstandalone", with: "$7\r\ncluster")
+
   /// The reply to `HELLO` of a server that speaks RESP3.
   static let hello =
     "%3\r\n$5\r\nproto\r\n:3\r\n$4\r\nmode\r\n$10\r\nstandalone\r\n$4\r\nrole\r\n$6\r\nmaster\r\n"

@@ -350,6 +350,15 @@ final class SimulatedDisk: FileSystem {
   }
 }
 
+extension SimulatedDisk {
+  /// Opens the log, or the files, of a folder.
+  func openCacher(isLog: Bool) throws -> any Cacher<Person> {
+    isLog
+      ? try JSONLogCacher<Person>(path: "/x", byteLimit: nil, schema: nil, fileSystem: self)
+      : JSONFileCacher<Person>(path: "/x", byteLimit: nil, schema: nil, fileSystem: self)
+  }
+}
+
 @Suite(.fewAtOnce) struct `A simulated disk` {
   let disk = SimulatedDisk()
 

@@ -3,21 +3,6 @@ import PlexusTesting
 import TestSupport
 import Testing
 
-/// The description of a state, for comparison.
-func words(_ state: LoadState<Int>) -> String {
-  switch state {
-  case .unknown: "unknown"
-  case .loading(let previous): "loading(\(previous.map(String.init) ?? "-"))"
-  case .loaded(let value): "loaded(\(value))"
-  case .failed(let error, let previous): "failed(\(error), \(previous.map(String.init) ?? "-"))"
-  }
-}
-
-enum LoadingFailure: Error, Equatable {
-  case first
-  case second
-}
-
 @Suite(.fewAtOnce) struct `A data publisher` {
   @Test(.guarantee(.newSubscribersReceiveTheState))
   func `a data publisher gives a new subscriber the current state at once, unknown included`() async
