@@ -11,6 +11,10 @@ let swiftSettings: [SwiftSetting] = [
 let plexus: Target.Dependency = .product(name: "Plexus", package: "plexus")
 let plexusNetworking: Target.Dependency = .product(name: "PlexusNetworking", package: "plexus")
 let plexusRedis: Target.Dependency = .product(name: "PlexusRedis", package: "plexus")
+let plexusSharedTesting: Target.Dependency = .product(
+  name: "PlexusSharedTesting",
+  package: "plexus"
+)
 let plexusTesting: Target.Dependency = .product(name: "PlexusTesting", package: "plexus")
 let logging: Target.Dependency = .product(name: "Logging", package: "swift-log")
 let metrics: Target.Dependency = .product(name: "Metrics", package: "swift-metrics")
@@ -22,6 +26,10 @@ let lifecycle: Target.Dependency = .product(
 let signals: Target.Dependency = .product(
   name: "UnixSignals",
   package: "swift-service-lifecycle"
+)
+let algorithms: Target.Dependency = .product(
+  name: "AsyncAlgorithms",
+  package: "swift-async-algorithms"
 )
 let transport: [Target.Dependency] = [
   .product(name: "AsyncHTTPClient", package: "async-http-client"),
@@ -38,6 +46,7 @@ let package = Package(
   platforms: [.macOS(.v15)],
   dependencies: [
     .package(name: "plexus", path: "../.."),
+    .package(url: "https://github.com/apple/swift-async-algorithms", from: "1.1.4"),
     .package(url: "https://github.com/apple/swift-distributed-tracing", from: "1.7.3"),
     .package(url: "https://github.com/apple/swift-log", from: "1.16.2"),
     .package(url: "https://github.com/apple/swift-metrics", from: "2.13.0"),
@@ -60,6 +69,11 @@ let package = Package(
       swiftSettings: swiftSettings
     ),
     .target(
+      name: "Sequences",
+      dependencies: [plexus, lifecycle, algorithms],
+      swiftSettings: swiftSettings
+    ),
+    .target(
       name: "Transport",
       dependencies: [plexusNetworking] + transport,
       swiftSettings: swiftSettings
@@ -75,6 +89,11 @@ let package = Package(
         plexus, plexusRedis, logging, metrics, tracing, lifecycle, signals,
         .product(name: "Hummingbird", package: "hummingbird"),
       ],
+      swiftSettings: swiftSettings
+    ),
+    .executableTarget(
+      name: "TransportComparison",
+      dependencies: [plexusNetworking] + transport,
       swiftSettings: swiftSettings
     ),
     .executableTarget(
@@ -94,11 +113,16 @@ let package = Package(
     .testTarget(
       name: "TelemetryTests",
       dependencies: [
-        plexus, plexusRedis, plexusTesting, logging, metrics, tracing, lifecycle,
+        plexus, plexusRedis, plexusTesting, logging, metrics, tracing, lifecycle, algorithms,
         .product(name: "InMemoryLogging", package: "swift-log"),
         .product(name: "InMemoryTracing", package: "swift-distributed-tracing"),
         .product(name: "MetricsTestKit", package: "swift-metrics"),
       ],
+      swiftSettings: swiftSettings
+    ),
+    .testTarget(
+      name: "SequencesTests",
+      dependencies: [plexus, plexusTesting, logging, lifecycle, algorithms],
       swiftSettings: swiftSettings
     ),
     .testTarget(
@@ -109,7 +133,8 @@ let package = Package(
     .testTarget(
       name: "StorageTests",
       dependencies: [
-        "SQLiteWriter", plexus, plexusTesting, .product(name: "GRDB", package: "GRDB.swift"),
+        "SQLiteWriter", plexus, plexusSharedTesting, plexusTesting,
+        .product(name: "GRDB", package: "GRDB.swift"),
       ],
       swiftSettings: swiftSettings
     ),

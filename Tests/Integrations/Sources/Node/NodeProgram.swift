@@ -5,9 +5,11 @@ import Plexus
 import PlexusRedis
 import ServiceLifecycle
 
-/// A server that shares its caches and events with other nodes. Usage: `Node REDIS_SOCKET FOLDER`.
+/// A server that shares its caches and events with other nodes.
 ///
-/// It listens to any port, which it prints. The folder stands for the database: see ``UserFiles``.
+/// Usage: `Node REDIS_SOCKET FOLDER MILLISECONDS NOTICE`. It listens to any port, which it prints. The folder stands for the
+/// database: see ``UserFiles``. The numbers are the time to live of a user, and the time between a signal and the end of
+/// listening.
 @main
 struct NodeProgram {
   static func main() async throws {
@@ -18,9 +20,8 @@ struct NodeProgram {
     // A copy is used for a while if neither the server nor the database answers.
     options.whileIsolated = .keep(.seconds(60))
     let engine = try RedisEngine(.unix(path: arguments[1]), options: options)
-    try await engine.connect(within: .seconds(10))
     let database = UserFiles(folder: URL(filePath: arguments[2], directoryHint: .isDirectory))
-    let users = makeUserCache(engine, database)
+    let users = makeUserCache(engine, database, timeToLive: .milliseconds(Int(arguments[3]) ?? 0))
     let renamed = CurrentValue<[Int]>([])
     let connections = ObservationBag()
     EventBus.shared
@@ -31,8 +32,11 @@ struct NodeProgram {
       users.refresh(event.id)
     }.store(in: connections)
 
+    let readiness = Readiness(engine: engine, notice: .milliseconds(Int(arguments[4]) ?? 0))
     let calls = CallCounter()
     let router = Router()
+    // Probes are not counted.
+    readiness.addRoute(to: router)
     router.add(middleware: calls)
     addRoutes(to: router, users, renamed)
     let application = Application(
@@ -43,7 +47,7 @@ struct NodeProgram {
       },
       logger: logger
     )
-    try await run(application, engine, users, connections, logger)
+    try await run(application, engine, users, connections, readiness, logger)
     FileHandle.standardOutput.write(Data("begun \(calls.begun) answered \(calls.answered)\n".utf8))
   }
 }

@@ -5,12 +5,13 @@ import PlexusRedis
 import ServiceLifecycle
 import UnixSignals
 
-/// Runs a server until a signal, and ends the parts in reverse order: requests, caches, engine.
+/// Runs a server until a signal, and ends the parts in reverse order: readiness, requests, caches, engine.
 func run(
   _ application: some ApplicationProtocol,
   _ engine: RedisEngine,
   _ users: MultiplexerMap<Int, User>,
   _ connections: ObservationBag,
+  _ readiness: Readiness,
   _ logger: Logger
 ) async throws {
   func part(_ service: any Service) -> ServiceGroupConfiguration.ServiceConfiguration {
@@ -40,6 +41,7 @@ func run(
         part(CacheMetrics()),
         part(EngineMetrics(engine: engine)),
         part(application),
+        part(readiness),
       ],
       gracefulShutdownSignals: [.sigterm, .sigint],
       logger: logger

@@ -4,9 +4,11 @@ import Plexus
 import ServiceLifecycle
 
 /// Logs when the fetches or the storage of a cache begin to fail, and when they work again.
-struct CacheLog: Service {
+///
+/// The events can be those of one cache, or the result of `filter`, or of `merge` of AsyncAlgorithms.
+struct CacheLog<Events: AsyncSequence & Sendable>: Service where Events.Element == CacheEvent {
   let name: String
-  let events: AsyncStream<CacheEvent>
+  let events: Events
   let logger: Logger
   var quiet: Duration = .seconds(10)
   /// The time since the start.
@@ -15,7 +17,7 @@ struct CacheLog: Service {
   func run() async throws {
     var fetches = Outage(quiet: quiet)
     var storage = Outage(quiet: quiet)
-    for await event in events.cancelOnGracefulShutdown() {
+    for try await event in events.cancelOnGracefulShutdown() {
       switch event {
       case .fetched(_, _, let duration):
         time(duration, outcome: "value")

@@ -4,14 +4,14 @@ import Plexus
 import ServiceLifecycle
 
 /// Logs when the connection of a topic is lost and when it is there again, and counts what happens to events.
-struct EventLog: Service {
-  /// The result of `EventBus.shared.subscribe(to: LinkReport.self)`.
-  let reports: AsyncStream<LinkReport>
+struct EventLog<Reports: AsyncSequence & Sendable>: Service where Reports.Element == LinkReport {
+  /// The result of `EventBus.shared.subscribe(to: LinkReport.self)`, or a part of it.
+  let reports: Reports
   let logger: Logger
 
   func run() async throws {
     var interrupted: Set<String> = []
-    for await report in reports.cancelOnGracefulShutdown() {
+    for try await report in reports.cancelOnGracefulShutdown() {
       let topic: Logger.Metadata = ["topic": "\(report.topic)"]
       switch report.content {
       case .interrupted(let error):

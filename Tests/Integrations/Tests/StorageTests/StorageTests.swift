@@ -1,6 +1,7 @@
 import Foundation
 import GRDB
 import Plexus
+import PlexusSharedTesting
 import PlexusTesting
 import Testing
 
@@ -20,6 +21,18 @@ import Testing
 
   private func entry(_ value: String) -> CacheEntry<String> {
     CacheEntry(value: value, storedAt: .seconds(1))
+  }
+
+  @Test(arguments: CacherConformance.Rule.allCases)
+  func `it passes the conformance suite of cachers`(rule: CacherConformance.Rule) async throws {
+    try await withCacher { _ in
+      let suite = CacherConformance { count in
+        try (0..<count).map { _ in
+          try SQLiteCacher<CacherConformance.Value>(path: path, schema: "conformance")
+        }
+      }
+      try await suite.check(rule)
+    }
   }
 
   @Test func `an entry is read as it was stored`() async throws {

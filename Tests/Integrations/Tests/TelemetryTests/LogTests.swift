@@ -1,3 +1,4 @@
+import AsyncAlgorithms
 import InMemoryLogging
 import Logging
 import Plexus
@@ -72,6 +73,25 @@ import Testing
     continuation.finish()
     try await CacheLog(name: "users", events: events, logger: logger).run()
     #expect(lines.isEmpty)
+  }
+
+  @Test func `one log takes the events of several caches, or a part of them`() async throws {
+    let users = MultiplexerMap<Int, String>(id: "users") { _ in throw Away() }
+    let orders = MultiplexerMap<Int, String>(id: "orders") { _ in throw Away() }
+    let isFailure: @Sendable (CacheEvent) -> Bool = {
+      if case .fetchFailed = $0 { true } else { false }
+    }
+    let log = CacheLog(
+      name: "all",
+      events: merge(
+        users.events().filter(isFailure).prefix(1),
+        orders.events().filter(isFailure).prefix(1)
+      ),
+      logger: logger
+    )
+    for cache in [users, orders] { _ = try? await cache.request(1) }
+    try await within(.seconds(60)) { try await log.run() }
+    #expect(lines == ["error fetches fail"])
   }
 
   @Test func `an outage ends when no failure has come for a while`() {
