@@ -10,6 +10,7 @@ struct Readiness: Service {
   let engine: RedisEngine
   /// The time for which a load balancer can notice that the node is not ready, before the server stops listening.
   var notice: Duration = .milliseconds(500)
+  var clock: any Clock<Duration> = ContinuousClock()
   let isReady = CurrentValue(false)
 
   func run() async throws {
@@ -23,7 +24,7 @@ struct Readiness: Service {
     isReady.value = !Task.isShuttingDownGracefully
     try? await gracefulShutdown()
     isReady.value = false
-    try? await Task.sleep(for: notice)
+    try? await clock.sleep(for: notice)
   }
 
   func addRoute(to router: Router<BasicRequestContext>) {

@@ -60,19 +60,21 @@ final class SQLiteCacher<Value: Codable & Sendable>: BatchReadingCacher {
   }
 
   func entries(forKeys keys: Set<String>) async throws -> [String: CacheEntry<Value>] {
-    try await pool.read { [schema] database in
-      let statement = try database.cachedStatement(
-        sql: """
-          SELECT value, seconds, attoseconds, validator, directives, tags
-          FROM entries WHERE schema = ? AND key = ?
-          """
-      )
-      var entries: [String: CacheEntry<Value>] = [:]
-      for key in keys {
-        let row = try Row.fetchOne(statement, arguments: [schema, Data(key.utf8)])
-        entries[key] = row.flatMap(Self.entry)
+    try await complete { cacher in
+      try await cacher.pool.read { database in
+        let statement = try database.cachedStatement(
+          sql: """
+            SELECT value, seconds, attoseconds, validator, directives, tags
+            FROM entries WHERE schema = ? AND key = ?
+            """
+        )
+        var entries: [String: CacheEntry<Value>] = [:]
+        for key in keys {
+          let row = try Row.fetchOne(statement, arguments: [cacher.schema, Data(key.utf8)])
+          entries[key] = row.flatMap(Self.entry)
+        }
+        return entries
       }
-      return entries
     }
   }
 
@@ -119,13 +121,15 @@ final class SQLiteCacher<Value: Codable & Sendable>: BatchReadingCacher {
 
   func removeEntries(forKeys keys: Set<String>) async throws {
     do {
-      try await pool.write { database in
-        for key in keys {
-          try self.remember(Data(key.utf8), isPrefix: false, database)
-          try database.execute(
-            sql: "DELETE FROM entries WHERE schema = ? AND key = ?",
-            arguments: [self.schema, Data(key.utf8)]
-          )
+      try await complete { cacher in
+        try await cacher.pool.write { database in
+          for key in keys {
+            try cacher.remember(Data(key.utf8), isPrefix: false, database)
+            try database.execute(
+              sql: "DELETE FROM entries WHERE schema = ? AND key = ?",
+              arguments: [cacher.schema, Data(key.utf8)]
+            )
+          }
         }
       }
     } catch {
@@ -136,19 +140,30 @@ final class SQLiteCacher<Value: Codable & Sendable>: BatchReadingCacher {
   func removeAllEntries() async throws {
     try await removeEntries(withPrefix: "")
     // The log of the database still has the old pages. While a process reads, they stay until the next time.
-    try? await pool.writeWithoutTransaction { _ = try $0.checkpoint(.truncate) }
+    try? await complete { cacher in
+      try await cacher.pool.writeWithoutTransaction { _ = try $0.checkpoint(.truncate) }
+    }
   }
 
   func removeEntries(withPrefix prefix: String) async throws {
-    try await pool.write { database in
-      let start = Data(prefix.utf8)
-      try self.remember(start, isPrefix: true, database)
-      // A range of keys uses the index. A byte of UTF-8 is less than 255.
-      try database.execute(
-        sql: "DELETE FROM entries WHERE schema = ? AND key >= ? AND key < ?",
-        arguments: [self.schema, start, start + [255]]
-      )
+    try await complete { cacher in
+      try await cacher.pool.write { database in
+        let start = Data(prefix.utf8)
+        try cacher.remember(start, isPrefix: true, database)
+        // A range of keys uses the index. A byte of UTF-8 is less than 255.
+        try database.execute(
+          sql: "DELETE FROM entries WHERE schema = ? AND key >= ? AND key < ?",
+          arguments: [cacher.schema, start, start + [255]]
+        )
+      }
     }
+  }
+
+  /// Reads or removes, also for a caller that is cancelled, in whose task GRDB does nothing.
+  private func complete<Result: Sendable>(
+    _ operation: @escaping @Sendable (SQLiteCacher) async throws -> Result
+  ) async throws -> Result {
+    try await Task { try await operation(self) }.value
   }
 
   // MARK: - Removals
