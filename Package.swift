@@ -98,7 +98,10 @@ let package = Package(
     ),
     .testTarget(
       name: "PlexusStorageTests",
-      dependencies: ["Plexus", "PlexusSupport", "PlexusStorage", "PlexusTesting", "TestSupport"],
+      dependencies: [
+        "Plexus", "PlexusSharedTesting", "PlexusSupport", "PlexusStorage", "PlexusTesting",
+        "TestSupport",
+      ],
       swiftSettings: settings
     ),
     .testTarget(

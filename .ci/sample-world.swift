@@ -43,25 +43,6 @@ private let origin: LoopbackOrigin? = {
   return origin
 }()
 
-/// A typical client of a database.
-actor SQLiteClient {
-  func execute(_ statement: String, _ values: [SQLiteValue]) throws {}
-  func query(_ statement: String, _ values: [SQLiteValue]) throws -> [[SQLiteValue]] { [] }
-  func transaction(_ body: @Sendable (SQLiteClient) async throws -> Void) async throws {
-    try await body(self)
-  }
-}
-
-/// A value of a column.
-enum SQLiteValue: Sendable {
-  case null
-  case integer(Int64)
-  case text(String)
-  case blob(Data)
-}
-
-let sqlite = SQLiteClient()
-
 // The models of the articles about screens.
 
 struct ListState: Sendable, Equatable {

@@ -1,9 +1,8 @@
 // The context of the samples that are files of a server.
 
-import Hummingbird
 import Vapor
 
-struct Profile: Content, ResponseEncodable {
+struct Profile: Content {
   var name = "Ada"
 }
 

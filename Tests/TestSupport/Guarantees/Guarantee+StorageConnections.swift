@@ -472,6 +472,11 @@ extension Guarantee {
     "The engine in memory never grants a lost lease or epoch again."
   )
 
+  public static let cachersAreCheckedByOneSuite = Guarantee(
+    .storage,
+    "Cachers are checked by one suite."
+  )
+
   public static let enginesAreCheckedByOneSuite = Guarantee(
     .storage,
     "Engines are checked by one suite."

@@ -1,7 +1,0 @@
-// The declarations of swift-service-lifecycle that the articles use.
-
-public protocol Service: Sendable {
-  func run() async throws
-}
-
-public func gracefulShutdown() async throws {}

@@ -1,0 +1,48 @@
+import Metrics
+import Plexus
+import ServiceLifecycle
+
+/// Exports the statistics of all registered caches.
+struct CacheMetrics: Service {
+  var repository = MuxRepository.shared
+  var interval: Duration = .seconds(10)
+  var clock: any Clock<Duration> = ContinuousClock()
+
+  func run() async throws {
+    var counted: [String: CacheStatistics] = [:]
+    while !Task.isShuttingDownGracefully {
+      record(since: &counted)
+      // A graceful shutdown cancels the pause.
+      do {
+        try await cancelWhenGracefulShutdown { try await clock.sleep(for: interval) }
+      } catch { break }
+    }
+    record(since: &counted)
+  }
+
+  /// Counts what has happened since the last call.
+  func record(since counted: inout [String: CacheStatistics]) {
+    for (id, now) in repository.statistics {
+      // A cache that was released, and created again, counts from zero.
+      let past = counted[id].flatMap { $0.fetches > now.fetches ? nil : $0 } ?? CacheStatistics()
+      counted[id] = now
+      let cache = [("cache.name", id)]
+      for (result, field) in [
+        ("hit", \CacheStatistics.hits), ("stale", \.staleHits), ("miss", \.misses),
+        ("join", \.joins),
+      ] {
+        Counter(label: "cache.requests", dimensions: cache + [("cache.result", result)])
+          .increment(by: max(0, now[keyPath: field] - past[keyPath: field]))
+      }
+      for (label, field) in [
+        ("cache.fetches", \CacheStatistics.fetches), ("cache.fetch.failures", \.failures),
+        ("cache.evictions", \.evictions), ("cache.storage.errors", \.cacherErrors),
+      ] {
+        Counter(label: label, dimensions: cache)
+          .increment(by: max(0, now[keyPath: field] - past[keyPath: field]))
+      }
+      // Fetches that have exceeded their time limit, and still run.
+      Meter(label: "cache.fetches.abandoned", dimensions: cache).set(now.abandoned)
+    }
+  }
+}

@@ -1,0 +1,282 @@
+import Foundation
+import GRDB
+import Plexus
+import PlexusSharedTesting
+import PlexusTesting
+import Testing
+
+@Suite struct `A cacher over SQLite` {
+  private let folder = FileManager.default.temporaryDirectory
+    .appending(path: "sqlite-\(UUID().uuidString.prefix(8))", directoryHint: .isDirectory)
+
+  private var path: String { folder.appending(path: "cache.sqlite").path }
+
+  private func withCacher<Result>(
+    _ body: (SQLiteCacher<String>) async throws -> Result
+  ) async throws -> Result {
+    try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+    defer { try? FileManager.default.removeItem(at: folder) }
+    return try await body(SQLiteCacher<String>(path: path, schema: "1"))
+  }
+
+  private func entry(_ value: String) -> CacheEntry<String> {
+    CacheEntry(value: value, storedAt: .seconds(1))
+  }
+
+  @Test(arguments: CacherConformance.Rule.allCases)
+  func `it passes the conformance suite of cachers`(rule: CacherConformance.Rule) async throws {
+    try await withCacher { _ in
+      let suite = CacherConformance { count in
+        try (0..<count).map { _ in
+          try SQLiteCacher<CacherConformance.Value>(path: path, schema: "conformance")
+        }
+      }
+      try await suite.check(rule)
+    }
+  }
+
+  @Test func `an entry is read as it was stored`() async throws {
+    try await withCacher { cacher in
+      var whole = CacheEntry(
+        value: "Ada",
+        storedAt: Duration(secondsComponent: 1_700_000_000, attosecondsComponent: 123_456_789),
+        validator: "\"tag\"",
+        directives: CacheDirectives(
+          timeToLive: .milliseconds(1_500),
+          staleWhileRevalidate: .seconds(2),
+          staleIfError: .seconds(3),
+          requiresRevalidation: true
+        )
+      )
+      whole.tags = ["tenant:7"]
+      try await cacher.store(["users/7": whole])
+      #expect(try await cacher.entry(forKey: "users/7") == whole)
+      #expect(try await cacher.entry(forKey: "users/8") == nil)
+      let other = try SQLiteCacher<String>(path: path, schema: "2")
+      #expect(try await other.entry(forKey: "users/7") == nil)
+      let numbers = try SQLiteCacher<[Int]>(path: path, schema: "1")
+      #expect(try await numbers.entry(forKey: "users/7") == nil)
+    }
+  }
+
+  @Test func `any string is a key`() async throws {
+    try await withCacher { cacher in
+      let keys = [
+        "", "\0", "a\0b", "../x", "A", "a", "%", "_", "é", "users/7", "'",
+        String(repeating: "k", count: 10_000),
+      ]
+      try await cacher.store(Dictionary(uniqueKeysWithValues: keys.map { ($0, entry("of \($0)")) }))
+      for key in keys { #expect(try await cacher.entry(forKey: key)?.value == "of \(key)") }
+      #expect(try await cacher.entries(forKeys: Set(keys)).count == keys.count)
+      try await cacher.removeEntries(forKeys: ["A"])
+      #expect(try await cacher.entry(forKey: "a") != nil)
+      #expect(try await cacher.entry(forKey: "A") == nil)
+    }
+  }
+
+  @Test func `a prefix removes its keys only`() async throws {
+    try await withCacher { cacher in
+      let keys = ["users/", "users/7", "users/é", "users0", "user", "orders/users/7"]
+      try await cacher.store(Dictionary(uniqueKeysWithValues: keys.map { ($0, entry($0)) }))
+      try await cacher.removeEntries(withPrefix: "users/")
+      let rest = try await cacher.entries(forKeys: Set(keys)).keys
+      #expect(Set(rest) == ["users0", "user", "orders/users/7"])
+    }
+  }
+
+  @Test func `an entry that was removed since its generation is not stored`() async throws {
+    try await withCacher { first in
+      let second = try SQLiteCacher<String>(path: path, schema: "1")
+      func expectOmitted(
+        _ isOmitted: Bool,
+        _ removal: (SQLiteCacher<String>) async throws -> Void
+      ) async throws {
+        var old = entry("old")
+        old.generation = first.generation
+        #expect(old.generation != nil)
+        try await removal(second)
+        try await first.store(["users/7": old])
+        #expect(try await first.entry(forKey: "users/7") == (isOmitted ? nil : entry("old")))
+        var new = entry("new")
+        new.generation = first.generation
+        try await first.store(["users/7": new])
+        #expect(try await second.entry(forKey: "users/7")?.value == "new")
+      }
+      try await expectOmitted(true) { try await $0.removeEntries(forKeys: ["users/7"]) }
+      try await expectOmitted(true) { try await $0.removeEntries(withPrefix: "users/") }
+      try await expectOmitted(true) { try await $0.removeAllEntries() }
+      try await expectOmitted(false) { try await $0.removeEntries(forKeys: ["users/8"]) }
+      try await expectOmitted(false) { try await $0.removeEntries(withPrefix: "orders/") }
+    }
+  }
+
+  @Test func `removals that are forgotten omit older entries`() async throws {
+    try await withCacher { cacher in
+      var old = entry("old")
+      old.generation = cacher.generation
+      try await cacher.removeEntries(forKeys: Set((0..<10_001).map { "\($0)" }))
+      try await cacher.store(["other": old])
+      #expect(try await cacher.entry(forKey: "other") == nil)
+    }
+  }
+
+  @Test func `a map reads many copies with one call, and signs out`() async throws {
+    try await withCacher { cacher in
+      func makeUsers() -> MultiplexerMap<Int, String> {
+        .bulk(id: "users", policy: CachePolicy(cacherRead: .beforeFetch), cacher: cacher) { ids in
+          Dictionary(uniqueKeysWithValues: ids.map { ($0, "user \($0)") })
+        }
+      }
+      let users = makeUsers()
+      _ = await users.request(Array(0..<1_000))
+      try await users.flush()
+      let restarted = makeUsers()
+      #expect(await restarted.request(Array(0..<1_000)).count == 1_000)
+      #expect(restarted.statistics.fetches == 0)
+      #expect(restarted.statistics.restorations == 1_000)
+      try await restarted.clear()
+      #expect(try await cacher.entry(forKey: "users/7") == nil)
+      // What another instance has in memory is not written back.
+      try await users.flush()
+      #expect(try await cacher.entry(forKey: "users/7") == nil)
+    }
+  }
+
+  @Test func `nothing of a removed value is left in the files`() async throws {
+    try await withCacher { cacher in
+      try await cacher.store(["users/7": entry("a secret that is long enough to find")])
+      try await cacher.removeAllEntries()
+      for name in try FileManager.default.contentsOfDirectory(atPath: folder.path) {
+        let bytes = try Data(contentsOf: folder.appending(path: name))
+        #expect(bytes.range(of: Data("a secret that".utf8)) == nil, "\(name)")
+      }
+    }
+  }
+
+  @Test func `a damaged row is a miss, and is replaced`() async throws {
+    try await withCacher { cacher in
+      try await cacher.store(["a": entry("a"), "b": entry("b")])
+      let queue = try DatabaseQueue(path: path)
+      try await queue.write { database in
+        try database.execute(sql: "UPDATE entries SET value = x'00' WHERE key = x'61'")
+      }
+      #expect(try await cacher.entry(forKey: "a") == nil)
+      #expect(try await cacher.entry(forKey: "b") != nil)
+      try await cacher.store(["a": entry("new")])
+      #expect(try await cacher.entry(forKey: "a")?.value == "new")
+    }
+  }
+
+  @Test func `a value that cannot be encoded does not stop the others`() async throws {
+    try await withCacher { _ in
+      let cacher = try SQLiteCacher<Double>(path: path, schema: "numbers")
+      let entries = [1.0, .infinity].map { CacheEntry(value: $0, storedAt: .zero) }
+      await #expect {
+        try await cacher.store(["good": entries[0], "bad": entries[1]])
+      } throws: { error in
+        (error as? CacherError)?.keys == ["bad"]
+      }
+      #expect(try await cacher.entry(forKey: "good")?.value == 1)
+    }
+  }
+
+  @Test func `a process that is killed has stored what it has confirmed`() async throws {
+    try await withCacher { cacher in
+      for round in 0..<3 {
+        let writer = try Writer(path: path)
+        let last = try writer.killed(after: 20 * (round + 1))
+        for batch in 0...last {
+          let keys = Set((0..<10).map { "\(batch)/\($0)" })
+          let entries = try await cacher.entries(forKeys: keys)
+          #expect(entries.count == 10)
+          #expect(entries.values.allSatisfy { $0.value == "value of \(batch)" })
+        }
+      }
+      let queue = try DatabaseQueue(path: path)
+      let report = try await queue.read { try String.fetchOne($0, sql: "PRAGMA integrity_check") }
+      #expect(report == "ok")
+    }
+  }
+
+  @Test func `two processes write at the same time`() async throws {
+    try await withCacher { cacher in
+      let writer = try Writer(path: path)
+      for number in 0..<50 { try await cacher.store(["mine/\(number)": entry("\(number)")]) }
+      let last = try writer.killed(after: 20)
+      #expect(try await cacher.entries(forKeys: Set((0..<50).map { "mine/\($0)" })).count == 50)
+      #expect(try await cacher.entry(forKey: "\(last)/0") != nil)
+    }
+  }
+
+  @Test func `a million entries`() async throws {
+    let count = 1_000_000
+    try await withCacher { cacher in
+      try await cacher.store(["users/0": entry("user 0")])
+      let queue = try DatabaseQueue(path: path)
+      try await queue.write { database in
+        // As the cacher stores them.
+        try database.execute(
+          sql: """
+            WITH RECURSIVE numbers (n) AS
+              (SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n < ?)
+            INSERT INTO entries
+            SELECT schema, CAST('users/' || n AS BLOB), CAST('"user ' || n || '"' AS BLOB),
+              seconds, attoseconds, validator, directives, tags
+            FROM entries, numbers WHERE key = CAST('users/0' AS BLOB)
+            """,
+          arguments: [count - 1]
+        )
+      }
+      try await cacher.store(["orders/1": entry("order")])
+      let clock = ContinuousClock()
+      let keys = Set((0..<1_000).map { "users/\($0 * count / 1_000)" })
+      var found: [String: CacheEntry<String>] = [:]
+      let reading = try await clock.measure { found = try await cacher.entries(forKeys: keys) }
+      #expect(found.count == 1_000)
+      #expect(found["users/999000"]?.value == "user 999000")
+      let new = Dictionary(uniqueKeysWithValues: keys.map { ($0, entry("new")) })
+      let storing = try await clock.measure { try await cacher.store(new) }
+      #expect(try await cacher.entry(forKey: "users/999000")?.value == "new")
+      #expect(try await cacher.entry(forKey: "users/999001")?.value == "user 999001")
+      let removing = try await clock.measure {
+        try await cacher.removeEntries(withPrefix: "users/")
+      }
+      #expect(try await cacher.entries(forKeys: keys).isEmpty)
+      #expect(try await cacher.entry(forKey: "orders/1") != nil)
+      print("of \(count) entries: 1,000 read \(reading), stored \(storing), removed \(removing)")
+    }
+  }
+}
+
+/// A process that stores batches until it is killed.
+private final class Writer {
+  private let process = Process()
+  private let output = Pipe()
+
+  init(path: String) throws {
+    let program = URL(filePath: CommandLine.arguments[0]).deletingLastPathComponent()
+    process.executableURL = program.appending(path: "SQLiteWriter")
+    process.arguments = [path, "100000"]
+    process.standardOutput = output
+    try ProcessThread.run { [process] in try process.run() }
+  }
+
+  /// Kills the process when it has confirmed some batches, and returns the last batch that it has confirmed.
+  func killed(after count: Int) throws -> Int {
+    var text = Data()
+    while text.count(where: { $0 == UInt8(ascii: "\n") }) < count {
+      guard let more = try output.fileHandleForReading.read(upToCount: 1), !more.isEmpty else {
+        break
+      }
+      text += more
+    }
+    kill(process.processIdentifier, SIGKILL)
+    if let rest = try output.fileHandleForReading.readToEnd() { text += rest }
+    try ProcessThread.run { [process] in process.waitUntilExit() }
+    let lines = String(decoding: text, as: UTF8.self).split(
+      separator: "\n",
+      omittingEmptySubsequences: false
+    )
+    return lines.dropLast().last.flatMap { Int($0) } ?? -1
+  }
+}

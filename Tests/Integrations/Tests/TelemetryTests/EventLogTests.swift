@@ -1,0 +1,70 @@
+import InMemoryLogging
+import Logging
+import Metrics
+import MetricsTestKit
+import Plexus
+import PlexusRedis
+import PlexusTesting
+import ServiceLifecycle
+import Testing
+
+@Suite struct `Logs of events` {
+  private struct Renamed: Event, Codable {
+    var id: Int
+  }
+
+  @Test(.enabled(if: RedisServer.executable != nil))
+  func `an interruption is two lines, however long it lasts`() async throws {
+    let handler = InMemoryLogHandler()
+    let test = TestMetrics()
+    let server = try RedisServer()
+    let engine = try RedisEngine(.unix(path: server.socket))
+    try await engine.connect(within: .seconds(30))
+    let bus = EventBus()
+    let group = ServiceGroup(
+      configuration: ServiceGroupConfiguration(
+        services: [
+          EventLog(
+            reports: bus.subscribe(to: LinkReport.self),
+            logger: Logger(label: "test", factory: { _ in handler })
+          )
+        ],
+        logger: Logger(label: "group", factory: { _ in SwiftLogNoOpLogHandler() })
+      )
+    )
+    try await within(.seconds(60)) {
+      try await withMetricsFactory(test) {
+        async let end: Void = group.run()
+        let reports = bus.subscribe(to: LinkReport.self)
+        let token = bus.connect(
+          Renamed.self,
+          as: "renamed",
+          over: engine.events,
+          .everyNode()
+        )
+        var isConnected = false
+        var hasEnded = false
+        for await report in reports {
+          switch report.content {
+          case .connected where !isConnected:
+            isConnected = true
+            server.kill()
+          case .interrupted where !hasEnded:
+            hasEnded = true
+            try server.start()
+          default: break
+          }
+          if case .connected = report.content, hasEnded { break }
+        }
+        await group.triggerGracefulShutdown()
+        try await end
+        token.cancel()
+      }
+    }
+    let lines = handler.entries.filter { $0.level >= .notice }.map { "\($0.message)" }
+    #expect(lines.first == "events interrupted")
+    #expect(lines.count { $0 == "events interrupted" } == 1)
+    #expect(lines.count { $0 == "events arrive again" } <= 1)
+    #expect(test.counterTotal(label: "messaging.client.reports") >= 1)
+  }
+}

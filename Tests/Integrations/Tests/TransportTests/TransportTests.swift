@@ -1,0 +1,347 @@
+import AsyncHTTPClient
+import Foundation
+import Plexus
+import PlexusNetworking
+import PlexusTesting
+import Synchronization
+import Testing
+
+#if canImport(FoundationNetworking)
+import FoundationNetworking
+#endif
+
+@Suite(.serialized) struct `A transport over AsyncHTTPClient` {
+  /// Sends a request with a client of its own, which is shut down afterwards.
+  private func send(
+    _ url: URL,
+    to receiver: Body = Body(),
+    headers: [String: String] = [:]
+  ) async throws -> Body {
+    try await withTransport { transport in
+      var request = URLRequest(url: url)
+      for (name, value) in headers { request.setValue(value, forHTTPHeaderField: name) }
+      try await within(.seconds(60)) { [request] in
+        try await transport.send(request, to: receiver)
+      }
+      return receiver
+    }
+  }
+
+  private func withTransport<Result: Sendable>(
+    _ body: @Sendable (AsyncHTTPTransport) async throws -> Result
+  ) async throws -> Result {
+    let client = AsyncHTTPTransport.makeClient()
+    let result: Swift.Result<Result, any Error>
+    do {
+      result = .success(try await body(AsyncHTTPTransport(client: client)))
+    } catch {
+      result = .failure(error)
+    }
+    try await client.shutdown()
+    return try result.get()
+  }
+
+  private func code(of url: URL, to receiver: Body = Body()) async -> URLError.Code? {
+    do {
+      _ = try await send(url, to: receiver)
+      return nil
+    } catch {
+      return (error as? URLError)?.code
+    }
+  }
+
+  private func expectNoConnectivityFailure(of url: URL) async {
+    do {
+      _ = try await send(url)
+      Issue.record("The answer was accepted")
+    } catch {
+      #expect(!(error is CancellationError))
+      #expect((error as? any ConnectivityFailure)?.isConnectivityFailure != true, "\(error)")
+    }
+  }
+
+  // MARK: - Answers
+
+  @Test func `status, fields and body are delivered`() async throws {
+    let origin = RawOrigin { connection in
+      _ = connection.head()
+      connection.write(
+        "HTTP/1.1 404 Not Found\r\nVary: a\r\nVary: b\r\nContent-Length: 5\r\n\r\nnever"
+      )
+    }
+    let body = try await send(origin.url())
+    #expect(body.response?.statusCode == 404)
+    #expect(body.response?.value(forHTTPHeaderField: "Vary") == "a, b")
+    #expect(body.text == "never")
+  }
+
+  @Test func `a redirect is delivered`() async throws {
+    let origin = RawOrigin { connection in
+      _ = connection.head()
+      connection.write("HTTP/1.1 302 Found\r\nLocation: /other\r\nContent-Length: 0\r\n\r\n")
+    }
+    #expect(try await send(origin.url()).response?.statusCode == 302)
+  }
+
+  @Test func `a challenge is delivered`() async throws {
+    let origin = RawOrigin { connection in
+      _ = connection.head()
+      connection.write(
+        "HTTP/1.1 401 Unauthorized\r\nWWW-Authenticate: Basic\r\nContent-Length: 0\r\n\r\n"
+      )
+    }
+    #expect(try await send(origin.url()).response?.statusCode == 401)
+  }
+
+  @Test func `an interim answer is skipped`() async throws {
+    let origin = RawOrigin { connection in
+      _ = connection.head()
+      connection.write("HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n")
+      connection.write("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
+    }
+    let body = try await send(origin.url())
+    #expect(body.response?.statusCode == 200)
+    #expect(body.text == "ok")
+  }
+
+  @Test func `a fetcher follows redirects by its rules and keeps credentials at home`() async throws
+  {
+    let heads = Mutex<[String]>([])
+    let other = RawOrigin { connection in
+      let head = connection.head() ?? ""
+      heads.withLock { $0.append(head) }
+      connection.write("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
+    }
+    let target = other.url("/end").absoluteString
+    let origin = RawOrigin { connection in
+      _ = connection.head()
+      connection.write("HTTP/1.1 302 Found\r\nLocation: \(target)\r\nContent-Length: 0\r\n\r\n")
+    }
+    let text = try await withTransport { transport in
+      var transport = transport
+      transport.headers = ["Authorization": "Bearer secret"]
+      let fetcher = HTTPFetcher(origin.url(), transport: transport) { data in
+        String(decoding: data, as: UTF8.self)
+      }
+      return try await Multiplexer(policy: .http, onFetch: fetcher.fetch).request()
+    }
+    #expect(text == "ok")
+    #expect(heads.withLock { $0.count } == 1)
+    #expect(heads.withLock { !($0.first ?? "").lowercased().contains("authorization") })
+  }
+
+  @Test func `a body is sent with its method`() async throws {
+    let heads = Mutex<[String]>([])
+    let origin = RawOrigin { connection in
+      let head = connection.head() ?? ""
+      heads.withLock { $0.append(head) }
+      connection.write("HTTP/1.1 204 No Content\r\n\r\n")
+    }
+    try await withTransport { transport in
+      var request = URLRequest(url: origin.url())
+      request.httpMethod = "PUT"
+      request.httpBody = Data("body".utf8)
+      try await transport.send(request, to: Body())
+    }
+    #expect(heads.withLock { $0.first?.hasPrefix("PUT / HTTP/1.1") } == true)
+    #expect(heads.withLock { $0.first?.lowercased().contains("content-length: 4") } == true)
+  }
+
+  // MARK: - Errors by cause
+
+  @Test func `a refused connection fails at once`() async throws {
+    let port = RawOrigin { _ in }.port
+    let url = try #require(URL(string: "http://127.0.0.1:\(port)/"))
+    let start = ContinuousClock.now
+    #expect(await code(of: url) == .cannotConnectToHost)
+    let named = try #require(URL(string: "http://localhost:\(port)/"))
+    #expect(await code(of: named) == .cannotConnectToHost)
+    #expect(start.duration(to: .now) < .seconds(8))
+  }
+
+  @Test func `an unknown host is a failure of connectivity`() async throws {
+    let url = try #require(URL(string: "http://unknown.invalid/"))
+    #expect(await code(of: url) == .cannotFindHost)
+  }
+
+  @Test(arguments: [
+    "", "HTTP/1.1 200 OK\r\nContent-", "HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhalf",
+    "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nhalf\r\n",
+  ])
+  func `a connection that ends early is lost`(answer: String) async {
+    let origin = RawOrigin { connection in
+      _ = connection.head()
+      connection.write(answer)
+    }
+    #expect(await code(of: origin.url()) == .networkConnectionLost)
+  }
+
+  @Test(arguments: ["", "HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhalf"])
+  func `a connection that is reset is lost`(answer: String) async {
+    let origin = RawOrigin { connection in
+      _ = connection.head()
+      connection.write(answer)
+      connection.reset()
+    }
+    #expect(await code(of: origin.url()) == .networkConnectionLost)
+  }
+
+  @Test(arguments: [
+    "garbage\r\n\r\n", "HTTP/1.1 200 OK\r\nContent-Length: x\r\n\r\n",
+    "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n",
+    "HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: 4\r\n\r\nhalf",
+  ])
+  func `a malformed answer is no failure of connectivity`(answer: String) async {
+    let origin = RawOrigin { connection in
+      _ = connection.head()
+      connection.write(answer)
+      connection.waitForClient()
+    }
+    await expectNoConnectivityFailure(of: origin.url())
+  }
+
+  @Test func `a failure of TLS is no failure of connectivity`() async throws {
+    let origin = RawOrigin { connection in
+      connection.write("HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n")
+      connection.waitForClient()
+    }
+    let url = try #require(URL(string: "https://127.0.0.1:\(origin.port)/"))
+    await expectNoConnectivityFailure(of: url)
+  }
+
+  // MARK: - Receivers and cancellation
+
+  @Test func `an error of the receiver ends the transfer and is thrown`() async throws {
+    let closed = Gate()
+    let origin = RawOrigin { connection in
+      _ = connection.head()
+      connection.write("HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhalf")
+      connection.waitForClient()
+      closed.open()
+    }
+    let body = Body(limit: 1)
+    await #expect(throws: Body.Full.self) { _ = try await send(origin.url(), to: body) }
+    try await within(.seconds(60)) { try await closed.wait() }
+  }
+
+  @Test(arguments: ["", "HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhalf"])
+  func `cancellation ends the transfer`(answer: String) async throws {
+    let (requested, closed) = (Gate(), Gate())
+    let origin = RawOrigin { connection in
+      _ = connection.head()
+      connection.write(answer)
+      requested.open()
+      connection.waitForClient()
+      closed.open()
+    }
+    let url = origin.url()
+    try await withTransport { transport in
+      let body = Body()
+      let task = Task { try await transport.send(URLRequest(url: url), to: body) }
+      try await within(.seconds(60)) {
+        try await requested.wait()
+        if !answer.isEmpty { try await body.received.wait() }
+        task.cancel()
+        await #expect(throws: CancellationError.self) { try await task.value }
+        try await closed.wait()
+      }
+    }
+  }
+
+  @Test func `a slow receiver stops the server, and 200 MB stay out of memory`() async throws {
+    let chunk = [UInt8](repeating: 7, count: 1 << 16)
+    let total = 200 << 20
+    let stalled = Mutex(0)
+    let isStalled = Gate()
+    let origin = RawOrigin { connection in
+      _ = connection.head()
+      connection.write("HTTP/1.1 200 OK\r\nContent-Length: \(total)\r\n\r\n")
+      var sent = 0
+      connection.limitWriting(2)
+      while sent < total {
+        let count = connection.write(Array(chunk.prefix(total - sent)))
+        sent += count
+        if count < chunk.count && sent < total && !isStalled.isOpen {
+          stalled.withLock { $0 = sent }
+          isStalled.open()
+        }
+      }
+      connection.waitForClient()
+    }
+    let body = Body(keepsBytes: false)
+    body.blocks.withLock { $0 = true }
+    let before = try residentBytes()
+    let url = origin.url()
+    try await withTransport { transport in
+      let task = Task { try await transport.send(URLRequest(url: url), to: body) }
+      try await within(.seconds(300)) {
+        try await isStalled.wait()
+        body.blocks.withLock { $0 = false }
+        body.turn.signal()
+        try await task.value
+      }
+    }
+    #expect(stalled.withLock { $0 } < 32 << 20)
+    #expect(body.count == total)
+    #expect(try residentBytes() - before < 64 << 20)
+  }
+
+  @Test func `a client that is shut down refuses requests`() async throws {
+    let client = AsyncHTTPTransport.makeClient()
+    try await client.shutdown()
+    let transport = AsyncHTTPTransport(client: client)
+    let url = try #require(URL(string: "http://127.0.0.1:1/"))
+    await #expect(throws: HTTPClientError.alreadyShutdown) {
+      try await transport.send(URLRequest(url: url), to: Body())
+    }
+  }
+
+  private func residentBytes() throws -> Int {
+    let status = try String(contentsOfFile: "/proc/self/status", encoding: .utf8)
+    let line = status.split(separator: "\n").first { $0.hasPrefix("VmRSS:") }
+    return line.flatMap { Int($0.filter(\.isNumber)) }.map { $0 << 10 } ?? 0
+  }
+}
+
+/// A receiver that collects the body.
+final class Body: HTTPReceiver {
+  struct Full: Error {}
+
+  private struct State {
+    var response: HTTPURLResponse?
+    var bytes = Data()
+    var count = 0
+  }
+
+  private let state = Mutex(State())
+  private let limit: Int
+  private let keepsBytes: Bool
+  /// Opens with the first bytes.
+  let received = Gate()
+  /// Whether the next bytes wait for a turn.
+  let blocks = Mutex(false)
+  let turn = DispatchSemaphore(value: 0)
+
+  init(limit: Int = .max, keepsBytes: Bool = true) {
+    self.limit = limit
+    self.keepsBytes = keepsBytes
+  }
+
+  var response: HTTPURLResponse? { state.withLock { $0.response } }
+  var text: String { state.withLock { String(decoding: $0.bytes, as: UTF8.self) } }
+  var count: Int { state.withLock { $0.count } }
+
+  func begin(_ response: HTTPURLResponse) throws {
+    state.withLock { $0.response = response }
+  }
+
+  func receive(_ bytes: Data) throws {
+    if blocks.withLock({ $0 }) { turn.wait() }
+    try state.withLock { state in
+      state.count += bytes.count
+      if keepsBytes { state.bytes += bytes }
+      if state.count > limit { throw Full() }
+    }
+    received.open()
+  }
+}
