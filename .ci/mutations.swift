@@ -199,7 +199,7 @@ for number in only.sorted() where !all.contains(where: { $0.number == number }) 
 // The benchmarks and the examples are packages of their own.
 let tracked = try output(of: [
   "git", "ls-files", "-z", "Package.swift", "Sources", "Tests", ":!Tests/Benchmarks",
-  ":!Tests/Examples",
+  ":!Tests/Examples", ":!Tests/Integrations",
 ])
 .split(separator: "\0").map(String.init)
 .filter { FileManager.default.fileExists(atPath: $0) }
