@@ -22,6 +22,8 @@ final class Cluster: Sendable {
     var isAnswering: @Sendable (RedisAddress) -> Bool = { _ in false }
     /// The masters that are searched for.
     var missing: Set<RedisAddress> = []
+    /// The slots whose commands their masters do not execute, with these masters.
+    var doubted: [Int: RedisAddress] = [:]
     /// The reason why the last reading has failed.
     var failure: (any Error)?
   }
@@ -153,8 +155,7 @@ final class Cluster: Sendable {
     try await wait(for: read(over: connection), within: limit)
   }
 
-  /// Reads the map again, because masters in use are out of reach or do not know the cluster any longer, slots have no
-  /// master, or the last reading has failed.
+  /// Reads the map again, because masters in use are out of reach, slots have no master, or the last reading has failed.
   ///
   /// As long as that stays so, another server is asked after some times: one that is cut off from the others knows of no
   /// failover.
@@ -165,14 +166,14 @@ final class Cluster: Sendable {
   /// - Returns: The search; `nil` if the map is being read, or was read a moment ago.
   @discardableResult
   func search(for masters: [RedisAddress] = [], slots: [Int] = []) -> Task<Void, Never>? {
-    let isDue = state.withLock { state in
+    let doubted = state.withLock { state -> [Int: RedisAddress]? in
       let now = Nanoseconds.now
-      guard state.reading == nil, now >= state.searchedUntil else { return false }
+      guard state.reading == nil, now >= state.searchedUntil else { return nil }
       state.searchedUntil = now + Self.searchPace
       state.missing = Set(masters)
-      return true
+      return state.doubted
     }
-    guard isDue else { return nil }
+    guard let doubted else { return nil }
     return Task.detached { [self] in
       _ = await read().value
       let (next, connection) = state.withLock { state -> (RedisAddress?, RedisConnection?) in
@@ -181,6 +182,7 @@ final class Cluster: Sendable {
           !state.slots.isEmpty && state.failure == nil
           && !masters.contains { state.slots.isMaster($0) }
           && slots.allSatisfy { state.slots.master(of: $0) != nil }
+          && doubted.allSatisfy { state.slots.master(of: $0) != $1 }
         guard !isFound else { return (nil, nil) }
         let first = state.slots.servers[0]
         state.slots.turn()
@@ -190,6 +192,14 @@ final class Cluster: Sendable {
       // An attempt to connect goes to another server by itself.
       if let next, connection?.peer != nil { connection?.follow(next) }
     }
+  }
+
+  /// Searches for another master of a slot, because its master does not execute commands although it answers.
+  ///
+  /// Other slots stay with that master: it can have lost only this one, and an old map does not know that.
+  func search(doubting slot: Int, of master: RedisAddress) {
+    state.withLock { $0.doubted[slot] = master }
+    search()
   }
 
   /// Reads the map; calls at the same time read it together.
@@ -223,7 +233,13 @@ final class Cluster: Sendable {
       let (masters, isAnswering) = state.withLock { ($0.slots.masters, $0.isAnswering) }
       let answering = Set(masters.filter(isAnswering))
       let hasChanged = try state.withLock { state in
-        try state.slots.learn(reply, from: server, keeping: answering.subtracting(state.missing))
+        defer { state.doubted = [:] }
+        return try state.slots.learn(
+          reply,
+          from: server,
+          keeping: answering.subtracting(state.missing),
+          except: Set(state.doubted.keys)
+        )
       }
       if hasChanged { notify() }
       result = .success(())

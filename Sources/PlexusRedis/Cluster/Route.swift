@@ -23,7 +23,7 @@ struct Passage: Sendable {
   let master: Router.Master
   /// Whether the server is asked to execute the commands although it does not have the slot.
   var isAsked = false
-  /// The time at which commands end, if they were sent to another server before.
+  /// The time at which commands end, if a part of it is over.
   var deadline: Nanoseconds?
 
   /// Sends commands together, and waits for all replies.
@@ -133,11 +133,12 @@ final class Route: Sendable {
       let replies = await passage.send(open.map { commands[$0] })
       for (index, reply) in zip(open, replies) { results[index] = reply }
       let error = open.lazy.compactMap { results[$0].redirection }.first
-      if !repeatsAll || error == nil { open.removeAll { results[$0].redirection == nil } }
+      guard error != nil else { return nil }
+      if !repeatsAll { open.removeAll { results[$0].redirection == nil } }
       return error
-    } failing: { error, server in
+    } failing: { error in
       for index in open { results[index] = .failure(error) }
-      guard let server, let error = error as? RedisError else { return }
+    } noting: { error, server in
       for index in open { server.connection.note(error, of: commands[index]) }
     }
     return results
@@ -159,7 +160,7 @@ final class Route: Sendable {
       // What is sent later has its own time.
       found = .success(Passage(master: passage.master, isAsked: passage.isAsked))
       return nil
-    } failing: { error, _ in
+    } failing: { error in
       found = .failure(error)
     }
     return try found.get()
@@ -171,49 +172,86 @@ final class Route: Sendable {
   ///
   /// - Parameters:
   ///   - send: Sends to a server, and returns the error by which it is sent elsewhere.
-  ///   - fail: Called with the reason why nothing was sent, or not again, and with the server that has told it.
+  ///   - fail: Called with the reason why nothing was sent, or not again.
+  ///   - note: Called with the reply that nothing but time can change, and with the server that has told it.
   private func follow(
     _ send: (Passage) async -> RedisError?,
-    failing fail: (any Error, Router.Master?) -> Void
+    failing fail: (any Error) -> Void,
+    noting note: (RedisError, Router.Master) -> Void = { _, _ in }
   ) async {
-    let owner = owner
-    let end = Nanoseconds.now + Nanoseconds(router?.settings.commandTimeout ?? .zero)
+    let (owner, start) = (owner, Nanoseconds.now)
+    let end = start + Nanoseconds(router?.settings.commandTimeout ?? .zero)
     var pause = Self.shortestPause
     var redirection: (error: RedisError, from: Passage?)?
     var count = 0
     while count < Self.longestWay {
+      let begun = Nanoseconds.now
       var passage: Passage?
       do {
-        var next = try await self.passage(after: redirection, pause, until: end)
-        if redirection != nil { next.deadline = end }
+        let next = try await self.passage(after: redirection, pause, since: start, until: end)
         passage = next
-        try await owner?.prepare(next)
         let error = await send(next)
         if next.isAsked { owner?.routeWasLeft() }
-        guard let error else { return }
+        guard let error else {
+          // What the last attempt has ended with says less than the reply before it.
+          if .now >= end { giveUp(after: redirection, note) }
+          return
+        }
         redirection = (error, next)
       } catch let error as RedisError where error.isRedirection {
         redirection = (error, passage)
       } catch {
-        return fail(error, nil)
+        guard redirection != nil, .now >= end, !(error is CancellationError) else {
+          return fail(error)
+        }
+        break
       }
       let isBusy = redirection.map { Redirection($0.error) == nil } ?? false
       // A master that is cut off from the others, or has left them, does not know by which one it was replaced.
-      if redirection?.error.code == "CLUSTERDOWN" {
-        router?.cluster?.search(for: passage.map { [$0.master.address] } ?? [])
+      if redirection?.error.code == "CLUSTERDOWN", let master = passage?.master.address {
+        router?.cluster?.search(doubting: slot, of: master)
       }
       if isBusy, state.withLock({ $0.busyUntil > .now }) { break }
-      guard .now + pause < end else {
-        if isBusy { state.withLock { $0.busyUntil = .now + Self.busyTime } }
-        break
-      }
+      // An attempt that cannot be answered in time is not made.
+      guard .now + pause + 2 * (.now - begun) < end else { break }
       if isBusy { pause = min(pause * 2, Self.longestPause) } else { count += 1 }
     }
-    if let redirection { fail(redirection.error, redirection.from?.master) }
+    giveUp(after: redirection, note)
+    if let redirection { fail(redirection.error) }
+  }
+
+  /// Notes that a cluster has not executed something within its time.
+  private func giveUp(
+    after redirection: (error: RedisError, from: Passage?)?,
+    _ note: (RedisError, Router.Master) -> Void
+  ) {
+    guard let (error, passage) = redirection else { return }
+    let now = Nanoseconds.now
+    if Redirection(error) == nil {
+      state.withLock { if $0.busyUntil <= now { $0.busyUntil = now + Self.busyTime } }
+    }
+    if let passage { note(error, passage.master) }
+  }
+
+  /// Returns the server that comes next, prepared for commands.
+  ///
+  /// The time in which it is found and prepared is a part of that of the command.
+  private func passage(
+    after redirection: (error: RedisError, from: Passage?)?,
+    _ pause: Nanoseconds,
+    since start: Nanoseconds,
+    until end: Nanoseconds
+  ) async throws -> Passage {
+    var next = try await server(after: redirection, pause, until: end)
+    next.deadline = end
+    try await owner?.prepare(next)
+    // Most commands need no deadline but that of the connection.
+    if redirection == nil, .now - start < Self.shortestPause { next.deadline = nil }
+    return next
   }
 
   /// Returns the server that comes next.
-  private func passage(
+  private func server(
     after redirection: (error: RedisError, from: Passage?)?,
     _ pause: Nanoseconds,
     until end: Nanoseconds

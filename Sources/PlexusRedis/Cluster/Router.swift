@@ -39,6 +39,9 @@ final class Router: Sendable {
   /// The same for one whose server is out of reach.
   private static let shortPatience: Nanoseconds = 1_000_000_000
 
+  /// The number of connections of one kind at the same time. Each has a thread and two file descriptors.
+  static let limit = 256
+
   let settings: RedisConnection.Settings
   /// Redirections can name any number of servers.
   private let limit: Int
@@ -49,7 +52,7 @@ final class Router: Sendable {
   /// - Parameters:
   ///   - settings: The settings of the connections.
   ///   - limit: The number of connections at the same time.
-  init(_ settings: RedisConnection.Settings, limit: Int = SlotsState.serverLimit) {
+  init(_ settings: RedisConnection.Settings, limit: Int = Router.limit) {
     self.limit = limit
     var settings = settings
     if settings.cluster != nil { settings.peer = .clusterMaster }
@@ -88,7 +91,10 @@ final class Router: Sendable {
       if let known = try use(address) { return known }
       let number = try state.withLock { state in
         guard state.masters.count < limit else {
-          throw SlotsState.tooManyServers(at: address)
+          throw RedisConnectionError.unreachable(
+            address: address,
+            reason: "there are connections to \(limit) other masters"
+          )
         }
         state.lastNumber += 1
         state.active.insert(state.lastNumber)
@@ -96,7 +102,12 @@ final class Router: Sendable {
       }
       var settings = settings
       settings.address = address
-      let connection = try RedisConnection(settings) { [weak self] in self?.receive($0, on: number)
+      let connection: RedisConnection
+      do {
+        connection = try RedisConnection(settings) { [weak self] in self?.receive($0, on: number) }
+      } catch {
+        state.withLock { _ = $0.active.remove(number) }
+        throw error
       }
       let master = Master(connection: connection, address: address, number: number)
       state.withLock { state in

@@ -108,12 +108,14 @@ struct SlotsState: Sendable {
   ///   - server: The server that has answered, whose map can be an old one.
   ///   - answering: The masters that answer: they keep their slots, since each sends commands elsewhere itself as soon as
   ///     it has a slot no longer.
+  ///   - doubted: The slots that they do not keep.
   /// - Returns: Whether a slot has another master than before.
   /// - Throws: The reason why the reply is none.
   mutating func learn(
     _ reply: RESPValue,
     from server: RedisAddress,
-    keeping answering: Set<RedisAddress> = []
+    keeping answering: Set<RedisAddress> = [],
+    except doubted: Set<Int> = []
   ) throws(RedisConnectionError) -> Bool {
     var new = self
     (new.masters, new.replicas) = ([], [])
@@ -124,7 +126,7 @@ struct SlotsState: Sendable {
     }
     var known: Set<RedisAddress> = []
     for range in ranges {
-      guard let parts = range.elements, parts.count >= 3,
+      guard let parts = range.elements, (3...Self.serverLimit + 2).contains(parts.count),
         let first = parts[0].integer, let last = parts[1].integer,
         0 <= first, first <= last, last < Int64(Self.count),
         let master = Self.address(parts[2], from: server)
@@ -139,7 +141,7 @@ struct SlotsState: Sendable {
       }
       guard new.replicas.count <= Self.serverLimit else { throw Self.tooManyServers(at: server) }
     }
-    try new.keep(masters.indices.filter { answering.contains(masters[$0]) }, of: self)
+    try new.keep(masters.indices.filter { answering.contains(masters[$0]) }, of: self, doubted)
     defer { self = new }
     return !new.hasSameMasters(as: self)
   }
@@ -147,11 +149,14 @@ struct SlotsState: Sendable {
   /// Takes the slots of some masters from an older map.
   private mutating func keep(
     _ kept: [Int],
-    of old: SlotsState
+    of old: SlotsState,
+    _ doubted: Set<Int>
   ) throws(RedisConnectionError) {
     for index in kept {
       let place = Int16(try place(of: old.masters[index]))
-      for slot in old.owners.indices where old.owners[slot] == index { owners[slot] = place }
+      for slot in old.owners.indices where old.owners[slot] == index && !doubted.contains(slot) {
+        owners[slot] = place
+      }
     }
   }
 

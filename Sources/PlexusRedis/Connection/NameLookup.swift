@@ -3,8 +3,8 @@ internal import PlexusSupport
 /// The lookup of a host's addresses, for which the system has no time limit.
 ///
 /// It runs on a thread of its own. An attempt to connect whose time is over leaves it behind, and the next attempt waits
-/// for the same lookup: a connection has at most one such thread. Addresses that come too late for their attempt serve
-/// the next one.
+/// for the same lookup: a connection has at most one such thread for each name, and the connections of an engine have at
+/// most ``limit`` together. Addresses that come too late for their attempt serve the next one.
 final class NameLookup: Sendable {
   /// The reason why there is no address.
   struct Failure: Error {
@@ -22,15 +22,40 @@ final class NameLookup: Sendable {
     var kept: [RedisSocket.Target]?
   }
 
+  /// The number of lookups at the same time: redirections can name any number of hosts.
+  static let limit = 32
+
+  /// The lookups of an engine that have not returned.
+  final class Count: Sendable {
+    private let running = Locked(0)
+
+    init() {}
+
+    fileprivate func begin() -> Bool {
+      running.withLock { running in
+        guard running < limit else { return false }
+        running += 1
+        return true
+      }
+    }
+
+    fileprivate func end() { running.withLock { $0 -= 1 } }
+  }
+
   private let resolve: Resolve
+  private let count: Count
   /// Wakes the thread of the connection.
   private let wake: WakePipe
   private let state = Locked(State())
 
-  init(_ wake: WakePipe, _ resolve: @escaping Resolve) {
+  init(_ wake: WakePipe, _ resolve: @escaping Resolve, _ count: Count = Count()) {
     self.wake = wake
+    self.count = count
     self.resolve = resolve
   }
+
+  /// Whether the system has not answered yet.
+  var isRunning: Bool { state.withLock { $0.isRunning } }
 
   /// Returns the addresses of a host, which is the same at each call.
   ///
@@ -89,13 +114,19 @@ final class NameLookup: Sendable {
   }
 
   private func start(_ host: String, _ port: UInt16) throws(Failure) {
+    guard count.begin() else {
+      state.withLock { $0.isRunning = false }
+      throw Failure(reason: "\(Self.limit) other names have not been found yet")
+    }
     do throws(SystemError) {
       _ = try LoopThread { [self] in
         let result = resolve(host, port)
+        count.end()
         state.withLock { $0.result = result }
         wake.wake()
       }
     } catch {
+      count.end()
       state.withLock { $0.isRunning = false }
       throw Failure(reason: "\(error)")
     }

@@ -43,6 +43,8 @@ final class RedisConnection: Sendable {
     var connectTimeout: Duration = .seconds(2)
     /// Finds the addresses of a host that is a name.
     var resolve: NameLookup.Resolve = { RedisSocket.systemLookup($0, $1) }
+    /// The lookups of all connections with copies of these settings.
+    let lookups = NameLookup.Count()
     /// The largest number of bytes that wait to be sent.
     var outboxBytes = 16 << 20
     /// The largest memory for one reply, in bytes.

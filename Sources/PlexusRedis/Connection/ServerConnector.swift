@@ -24,6 +24,8 @@ struct ServerConnector {
   private var lookups: [RedisAddress: NameLookup] = [:]
   /// The number of attempts that have failed in a row.
   private var failureCount = 0
+  /// The servers that have refused the last attempt for good, of those that are tried in turn.
+  private var refusing: Set<RedisAddress> = []
 
   init(_ settings: RedisConnection.Settings, _ wake: WakePipe) {
     self.settings = settings
@@ -42,10 +44,19 @@ struct ServerConnector {
   ) throws(RedisConnectionError) -> Connected {
     do throws(RedisConnectionError) {
       let connected = try attempt(isStopped)
-      failureCount = 0
+      (failureCount, refusing) = (0, [])
       return connected
     } catch {
+      let servers = settings.candidates?() ?? []
+      if !servers.isEmpty {
+        let server = servers[failureCount % servers.count]
+        if error.isTemporary { refusing.remove(server) } else { refusing.insert(server) }
+      }
       failureCount += 1
+      // Another server can have the right password already. Only if all of them refuse it, it is wrong.
+      guard error.isTemporary || servers.allSatisfy(refusing.contains) else {
+        throw .unreachable(address: settings.address, reason: "\(error)")
+      }
       throw error
     }
   }
@@ -55,8 +66,9 @@ struct ServerConnector {
   ) throws(RedisConnectionError) -> Connected {
     let deadline = Nanoseconds.now + Nanoseconds(settings.connectTimeout)
     let address = try nextAddress(deadline, isStopped)
-    lookups = lookups.filter { known, _ in
-      known == address || settings.sentinels?.addresses.contains(known) ?? false
+    lookups = lookups.filter { known, lookup in
+      known == address || lookup.isRunning
+        || settings.sentinels?.addresses.contains(known) ?? false
     }
     let isSentinel = settings.peer == .sentinel
     let limits: [IntroductionState.Peer: Int] = [
@@ -91,7 +103,7 @@ struct ServerConnector {
     )
   }
 
-  /// Chooses the server of an attempt: after a failure, another one of those that are known.
+  /// Chooses the server of an attempt: after a failure, another one of the known servers.
   private mutating func nextAddress(
     _ deadline: Nanoseconds,
     _ isStopped: () -> Bool
@@ -182,7 +194,7 @@ struct ServerConnector {
     until deadline: Nanoseconds,
     _ isStopped: () -> Bool
   ) throws(RedisConnectionError) -> RedisSocket {
-    let lookup = lookups[address] ?? NameLookup(wake, settings.resolve)
+    let lookup = lookups[address] ?? NameLookup(wake, settings.resolve, settings.lookups)
     lookups[address] = lookup
     return try RedisSocket.connect(
       to: address,

@@ -14,7 +14,7 @@ extension EngineCore {
 
   /// Ends the connections to masters without a slot in use, and searches for the masters that are out of reach.
   func dismissUnused() {
-    let routes = state.withLock { $0.all }.map(\.tier.route)
+    let routes = spaceRoutes
     for route in routes { route.update() }
     let used = Set(routes.compactMap(\.master?.number))
     for number in caches.dismiss(except: used) {
@@ -61,9 +61,12 @@ extension EngineCore {
     }
   }
 
+  /// The ways of the commands of all spaces.
+  private var spaceRoutes: [Route] { state.withLock { $0.all }.map(\.tier.route) }
+
   /// Whether the masters of all spaces answer.
   var hasReachedMasters: Bool {
-    cluster == nil || state.withLock { $0.all }.allSatisfy(\.tier.route.isConnected)
+    cluster == nil || spaceRoutes.allSatisfy(\.isConnected)
   }
 
   /// Connects to the masters of all spaces, as long as the health says that servers answer.
@@ -73,15 +76,21 @@ extension EngineCore {
   func reachMasters() async throws -> Bool {
     guard cluster != nil else { return true }
     while true {
-      for route in state.withLock({ $0.all }).map(\.tier.route) {
-        do {
-          _ = try await route.passage()
-        } catch let error as RedisConnectionError where !error.isTemporary {
-          throw error
-        } catch {
-          // Any reply is an answer.
-          try Task.checkCancellation()
+      // One that hangs does not hide the refusal of another one.
+      try await withThrowingTaskGroup { group in
+        for route in Dictionary(grouping: spaceRoutes, by: \.slot).values.map({ $0[0] }) {
+          group.addTask {
+            do {
+              _ = try await route.passage()
+            } catch let error as RedisConnectionError where !error.isTemporary {
+              throw error
+            } catch {
+              // Any reply is an answer.
+              try Task.checkCancellation()
+            }
+          }
         }
+        try await group.waitForAll()
       }
       if hasReachedMasters { return true }
       switch health.value {

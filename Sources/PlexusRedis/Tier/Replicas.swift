@@ -12,6 +12,13 @@ final class Replicas: Sendable {
   /// The reasons why replicas may not have what some tiers know of.
   private typealias Failures = [ObjectIdentifier: any Error]
 
+  /// The slot of a tier has got another master, for whose replicas another wait is in progress.
+  ///
+  /// They delay no removal at the former one.
+  private struct Moved: Error {
+    let outcome: Task<(any Error)?, Never>
+  }
+
   /// The waits for the replicas of one master, one after the other.
   private struct Queue: Sendable {
     /// The wait that has begun last.
@@ -46,11 +53,21 @@ final class Replicas: Sendable {
   ///   - limit: The time after which, and after the cancellation of the calling task, the wait continues for the others only.
   /// - Throws: The reason why they may not have them.
   func acknowledge(_ tier: Tier, within limit: Duration? = nil) async throws {
-    guard let failures = await join(for: tier).value(within: limit) else {
+    let end = limit.map { ContinuousClock.now + $0 }
+    var failure = try await value(of: join(for: tier), until: end)[ObjectIdentifier(tier)]
+    if let moved = failure as? Moved { failure = try await value(of: moved.outcome, until: end) }
+    if let failure { throw failure }
+  }
+
+  private func value<Value: Sendable>(
+    of wait: Task<Value, Never>,
+    until end: ContinuousClock.Instant?
+  ) async throws -> Value {
+    guard let value = await wait.value(within: end.map { max(.zero, ContinuousClock.now.duration(to: $0)) }) else {
       try Task.checkCancellation()
       throw TierError.replicasBehind
     }
-    if let error = failures[ObjectIdentifier(tier)] { throw error }
+    return value
   }
 
   /// Returns the next wait, which begins at once if none is in progress.
@@ -93,12 +110,23 @@ final class Replicas: Sendable {
     var failures: Failures = [:]
     // Each master has its own replicas.
     var groups: [Int: (passage: Passage, tiers: [Tier])] = [:]
-    for tier in tiers {
-      do {
-        let passage = try await route(of: tier).passage()
-        groups[passage.master.number, default: (passage, [])].tiers.append(tier)
-      } catch {
-        failures[ObjectIdentifier(tier)] = error
+    await withTaskGroup { group in
+      for tier in tiers {
+        group.addTask { () -> (Tier, Result<Passage, any Error>) in
+          do {
+            return (tier, .success(try await self.route(of: tier).passage()))
+          } catch {
+            return (tier, .failure(error))
+          }
+        }
+      }
+      for await (tier, passage) in group {
+        switch passage {
+        case .success(let passage):
+          groups[passage.master.number, default: (passage, [])].tiers.append(tier)
+        case .failure(let error):
+          failures[ObjectIdentifier(tier)] = error
+        }
       }
     }
     await withTaskGroup { group in
@@ -116,28 +144,41 @@ final class Replicas: Sendable {
     return route
   }
 
-  /// Waits for the replicas of one master, and for those of other masters that have got slots meanwhile.
+  /// Waits for the replicas of one master.
   private func wait(for tiers: [Tier], at passage: Passage) async -> Failures {
     // All of them are sent over one connection or fail: on a later connection, there would be nothing to wait for.
     let replies = await passage.send(tiers.map(draw) + [command])
     var failures: Failures = [:]
     for (tier, reply) in zip(tiers, replies) {
-      var (reply, acknowledgement) = (reply, replies[tiers.count])
       if case .failure(let error as RedisError) = reply, error.isRedirection {
-        let others = await route(of: tier).send([draw(tier), command], repeatsAll: true)
-        (reply, acknowledgement) = (others[0], others[1])
-      }
-      do {
-        _ = try tier.change(try reply.get())
-        let acknowledged = try acknowledgement.get().integer ?? 0
-        guard acknowledged >= count else {
-          throw TierError.notReplicated(acknowledged: Int(clamping: acknowledged), of: count)
-        }
-      } catch {
-        failures[ObjectIdentifier(tier)] = error
+        failures[ObjectIdentifier(tier)] = Moved(
+          outcome: Task.detached { [self] in
+            let others = await route(of: tier).send([draw(tier), command], repeatsAll: true)
+            return failure(of: tier, others[0], others[1])
+          }
+        )
+      } else {
+        failures[ObjectIdentifier(tier)] = failure(of: tier, reply, replies[tiers.count])
       }
     }
     return failures
+  }
+
+  private func failure(
+    of tier: Tier,
+    _ reply: Result<RESPValue, any Error>,
+    _ acknowledgement: Result<RESPValue, any Error>
+  ) -> (any Error)? {
+    do {
+      _ = try tier.change(try reply.get())
+      let acknowledged = try acknowledgement.get().integer ?? 0
+      guard acknowledged >= count else {
+        return TierError.notReplicated(acknowledged: Int(clamping: acknowledged), of: count)
+      }
+      return nil
+    } catch {
+      return error
+    }
   }
 
   /// Draws a token in the space of a tier, which its master has to give its replicas.

@@ -217,7 +217,7 @@ struct `The health of a cluster` {
     let cluster = try await RedisCluster()
     let origin = Guarded("1")
     let node = try await ClusterNode(cluster.address, origin, ClusterNode.soon)
-    try await [node].expect("1")
+    try await [node].expectServing("1")
     let target = (try cluster.owner(of: "values") + 1) % 3
     let move = try cluster.beginMove(of: "values", to: target)
     try cluster.migrateKeys(move, limit: cluster.keyCounts(move)[0] / 2)

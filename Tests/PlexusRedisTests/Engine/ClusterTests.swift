@@ -111,11 +111,11 @@ struct `Caches over a cluster` {
     }
     let idle = try await ClusterNode(cluster.address, origin, slowly)
     let other = try await ClusterNode(cluster.address, origin, slowly)
-    try await [idle].expect("1")
+    try await [idle].expectServing("1")
     try await cluster.moveSlot(of: "values", to: (try cluster.owner(of: "values") + 1) % 3)
     origin.withLock { $0 = "2" }
     await other.clear()
-    try await [idle].expect("2")
+    try await [idle].expectServing("2")
     try await [idle, other].close()
   }
 
@@ -126,12 +126,12 @@ struct `Caches over a cluster` {
     let cluster = try await RedisCluster()
     let origin = Guarded("1")
     let nodes = try await ClusterNode.pair(cluster, origin, ClusterNode.soon)
-    try await nodes.expect("1")
+    try await nodes.expectServing("1")
     let target = (try cluster.owner(of: "values") + 1) % 3
     let move = try cluster.beginMove(of: "values", to: target)
     try cluster.migrateKeys(move, limit: cluster.keyCounts(move)[0] / 2)
     #expect(cluster.keyCounts(move).allSatisfy { $0 > 0 })
-    try await nodes.expect("1")
+    try await nodes.expectServing("1")
     origin.withLock { $0 = "2" }
     let isCleared = (try? await nodes[0].repository.clearAll(.everywhere)) != nil
     for node in nodes {
@@ -143,7 +143,7 @@ struct `Caches over a cluster` {
     }
     if isCanceled { try cluster.cancelMove(move) } else { try await cluster.finishMove(move) }
     await nodes[0].clear()
-    try await nodes.expect("2")
+    try await nodes.expectServing("2")
     origin.withLock { $0 = "3" }
     await nodes[1].clear()
     try await nodes.expectSharing("3", at: cluster, ClusterNode.soon)
@@ -242,7 +242,7 @@ struct `Caches over a cluster` {
     let cluster = try await RedisCluster(replicas: 1)
     let origin = Guarded("1")
     let nodes = try await ClusterNode.pair(cluster, origin, ClusterNode.replicated)
-    try await nodes.expect("1")
+    try await nodes.expectServing("1")
     let owner = try cluster.owner(of: "values")
     try await cluster.replicate("values")
     origin.withLock { $0 = "2" }
@@ -252,12 +252,12 @@ struct `Caches over a cluster` {
     case .crash: await cluster.crash(owner)
     }
     let begin = ContinuousClock.now
-    try await nodes.expect("2")
+    try await nodes.expectServing("2")
     // A clear needs a replica again.
     if change == .crash { try await cluster.restart(owner) }
     origin.withLock { $0 = "3" }
     await nodes[0].clear()
-    try await nodes.expect("3")
+    try await nodes.expectServing("3")
     let duration = begin.duration(to: .now)
     print("after a \(change) in a cluster: \(duration)")
     #expect(duration < .seconds(60))
@@ -302,7 +302,7 @@ struct `Caches over a cluster` {
     let cluster = try await RedisCluster(replicas: 1)
     let origin = Guarded("1")
     let nodes = try await ClusterNode.pair(cluster, origin, ClusterNode.soon)
-    try await nodes.expect("1")
+    try await nodes.expectServing("1")
     let map = try #require(nodes[1].maps["values"])
     let shown = Log<String>()
     let showing = Task {

@@ -91,7 +91,7 @@ extension [ClusterNode] {
   }
 
   /// Expects that the processes serve a value for each key.
-  func expect(
+  func expectServing(
     _ value: String,
     sourceLocation: SourceLocation = #_sourceLocation
   ) async throws {
@@ -108,7 +108,7 @@ extension [ClusterNode] {
     at cluster: RedisCluster,
     _ change: (inout RedisOptions) -> Void
   ) async throws {
-    try await expect(value)
+    try await expectServing(value)
     while true {
       let other = try await ClusterNode(cluster.address, Guarded("of the other process"), change)
       var values: Set<String> = []
@@ -119,7 +119,7 @@ extension [ClusterNode] {
       guard !isShared else { return }
       // A process that was cut off can have fetched for its own callers only.
       await self[0].clear()
-      try await [self[0]].expect(value)
+      try await [self[0]].expectServing(value)
     }
   }
 }

@@ -62,12 +62,12 @@ extension Handler {
 
     /// Leaves the source, because the receiver has been removed.
     private func detach() {
+      // A subscription that was not replaced yet ends with its last reference.
       let former = state.withLock { state in
         defer { state = State() }
         return state
       }
       former.source?.cancel()
-      if let reader = former.reader { reader.core.remove(reader) }
     }
 
     func call(_ item: HandlerQueue.Item, isWanted: Bool, in queue: HandlerQueue) {
