@@ -188,8 +188,9 @@ final class Route: Sendable {
       let begun = Nanoseconds.now
       var passage: Passage?
       do {
-        let next = try await self.passage(after: redirection, pause, since: start, until: end)
+        var next = try await server(after: redirection, pause, until: end)
         passage = next
+        try await prepare(&next, since: start, until: end, isFirst: redirection == nil)
         let error = await send(next)
         if next.isAsked { owner?.routeWasLeft() }
         guard let error else {
@@ -233,21 +234,17 @@ final class Route: Sendable {
     if let passage { note(error, passage.master) }
   }
 
-  /// Returns the server that comes next, prepared for commands.
-  ///
-  /// The time in which it is found and prepared is a part of that of the command.
-  private func passage(
-    after redirection: (error: RedisError, from: Passage?)?,
-    _ pause: Nanoseconds,
+  /// Prepares a server. The time in which it is found and prepared is a part of that of the command.
+  private func prepare(
+    _ next: inout Passage,
     since start: Nanoseconds,
-    until end: Nanoseconds
-  ) async throws -> Passage {
-    var next = try await server(after: redirection, pause, until: end)
+    until end: Nanoseconds,
+    isFirst: Bool
+  ) async throws {
     next.deadline = end
     try await owner?.prepare(next)
     // Most commands need no deadline but that of the connection.
-    if redirection == nil, .now - start < Self.shortestPause { next.deadline = nil }
-    return next
+    if isFirst, .now - start < Self.shortestPause { next.deadline = nil }
   }
 
   /// Returns the server that comes next.

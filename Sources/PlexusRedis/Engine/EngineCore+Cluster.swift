@@ -90,7 +90,7 @@ extension EngineCore {
             }
           }
         }
-        try await group.waitForAll()
+        while try await group.next() != nil {}
       }
       if hasReachedMasters { return true }
       switch health.value {

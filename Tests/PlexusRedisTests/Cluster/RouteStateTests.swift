@@ -56,7 +56,7 @@ struct `The way of a command through a cluster` {
   /// A route over two servers.
   private struct Trial {
     let route: Route
-    private let cluster: Cluster
+    let cluster: Cluster
     private let router: Router
     private let servers: [AnsweringServer]
     private let answers: Answers
@@ -67,7 +67,7 @@ struct `The way of a command through a cluster` {
     init(
       _ answers: Answers,
       timeout: Duration = .seconds(60),
-      limit: Int = SlotsState.serverLimit
+      limit: Int = Router.limit
     ) throws {
       let servers = try (0..<2).map { number in
         try AnsweringServer { answers.reply(of: number, to: $0) }
@@ -80,8 +80,13 @@ struct `The way of a command through a cluster` {
       let cluster = try Cluster(addresses)
       settings.cluster = cluster
       settings.commandTimeout = timeout
-      try cluster.begin(settings) { _ in }
       let router = Router(settings, limit: limit)
+      try cluster.begin(
+        settings,
+        isAnswering: { [weak router] in router?.isAnswering(at: $0) ?? false }
+      ) {
+        _ in
+      }
       router.observe { [refusals] event, _ in
         if case .refusal(let refusal) = event { refusals.append(refusal) }
       }
@@ -260,7 +265,9 @@ struct `The way of a command through a cluster` {
     let passages = Passages()
     trial.route.begin(passages)
     #expect(try await trial.route.send(RedisCommand("GET", ["a"])).text == "done")
-    #expect(passages.log.entries.map { $0.deadline == nil } == [true, false])
+    // What prepares a server is a part of the command, too.
+    let deadlines = Set(passages.log.entries.map(\.deadline))
+    #expect(passages.log.count == 2 && deadlines.count == 1)
     let deadline = try #require(passages.log.entries.last?.deadline)
     #expect(deadline <= received.withLock { $0 } + 60_000_000_000)
     await trial.close()
@@ -330,7 +337,7 @@ struct `The way of a command through a cluster` {
     let error = await #expect(throws: RedisConnectionError.self) {
       try await trial.route.send(RedisCommand("GET", ["a"]))
     }
-    #expect(error?.description.contains("names more than") == true)
+    #expect(error?.description.contains("there are connections to 1 other masters") == true)
     await trial.close()
   }
 
@@ -369,6 +376,22 @@ struct `The way of a command through a cluster` {
     await cluster.close()
   }
 
+  @Test(.guarantee(.clusterServersAreNotTrusted))
+  func `an old map takes no other slot from a master that does not serve one of them`()
+    async throws
+  {
+    let servers = Answers { _, _, _ in "-CLUSTERDOWN Hash slot not served\r\n" }
+    let trial = try Trial(servers, timeout: .milliseconds(300))
+    #expect(try await trial.cluster.master(of: 0, within: .seconds(60)) == trial.address(of: 0))
+    // The map of both servers changes, and the first one still answers.
+    _ = servers.moved(to: 1)
+    while trial.cluster.knownMaster(of: trial.route.slot) != trial.address(of: 1) {
+      _ = try? await trial.route.send(RedisCommand("GET", ["a"]))
+    }
+    #expect(trial.cluster.knownMaster(of: trial.route.slot + 1) == trial.address(of: 0))
+    await trial.close()
+  }
+
   @Test(
     .guarantee(.clearsWaitForReplicas),
     .enabled(if: RedisServer.executable != nil, "redis-server or valkey-server is not installed")
@@ -400,6 +423,43 @@ struct `The way of a command through a cluster` {
     await map.close()
   }
 
+  @Test(
+    .guarantee(.clearsWaitForReplicas),
+    .enabled(if: RedisServer.executable != nil, "redis-server or valkey-server is not installed")
+  )
+  func `replicas that are behind a new master of a slot delay no clear at the former one`()
+    async throws
+  {
+    let cluster = try await RedisCluster(masters: 2, replicas: 1)
+    let map = try Cluster(cluster.addresses)
+    var settings = RedisConnection.Settings(cluster.address)
+    settings.cluster = map
+    settings.commandTimeout = .seconds(60)
+    try map.begin(settings) { _ in }
+    let (caches, clears) = (Router(settings), Router(settings))
+    let tiers = try cluster.names(2, at: 0).map { name in
+      let names = TierNames(space: name, schema: "1")
+      return Tier(space: name, schema: "1", node: "a", route: Route(caches, for: names.epoch))
+    }
+    let replicas = Replicas(1, over: clears, within: .seconds(60))
+    for tier in tiers {
+      tier.route.begin(tier)
+      _ = try await tier.route.passage()
+      for _ in 0..<2 { try await replicas.acknowledge(tier) }
+    }
+    try await cluster.moveSlot(of: tiers[1].names.space, to: 1)
+    cluster.server(3).suspend()
+    let late = Task { try await replicas.acknowledge(tiers[1]) }
+    let start = ContinuousClock.now
+    for _ in 0..<3 { try await replicas.acknowledge(tiers[0]) }
+    #expect(start.duration(to: .now) < .seconds(50))
+    cluster.server(3).resume()
+    _ = await late.result
+    await caches.close()
+    await clears.close()
+    await map.close()
+  }
+
   @Test(.guarantee(.redirectedCommandsAreSentOnce))
   func `the map is not waited for beyond the time of the command that needs it`() async throws {
     let isSilent = Guarded(false)
@@ -410,14 +470,65 @@ struct `The way of a command through a cluster` {
       isSilent.withLock { !$0 }
     }
     let trial = try Trial(servers, timeout: .seconds(1))
-    let error = await #expect(throws: RedisConnectionError.self) {
+    // Nothing was sent since the reply of the first server.
+    let error = await #expect(throws: RedisError.self) {
       try await trial.route.send(RedisCommand("GET", ["a"]))
     }
-    guard case .timedOut("CLUSTER", let limit) = error else {
-      Issue.record("\(String(describing: error))")
-      return
+    #expect(error?.code == "MOVED")
+    #expect(await trial.refusals.first(1)[0]?.description.contains("MOVED") == true)
+    await trial.close()
+  }
+
+  @Test(.guarantee(.clusterFailuresAreInTheHealth))
+  func `a refusal is in the health although the next attempt is not answered in time`()
+    async throws
+  {
+    let servers = Answers { answers, _, _ in
+      answers.commands.count == 1 ? "-CLUSTERDOWN The cluster is down\r\n" : nil
     }
-    #expect(limit < .seconds(1))
+    let trial = try Trial(servers, timeout: .milliseconds(300))
+    await #expect(throws: RedisConnectionError.self) {
+      try await trial.route.send(RedisCommand("GET", ["a"]))
+    }
+    #expect(await trial.refusals.first(1)[0]?.kind == .cluster)
+    await trial.close()
+  }
+
+  @Test(.guarantee(.clusterFailuresAreInTheHealth))
+  func `a command is not sent again if the answer would come too late`() async throws {
+    // The second answer comes in the middle of the time, a third one would come at its end.
+    let servers = Answers { _, _, _ in
+      poll(nil, 0, 1_000)
+      return "-CLUSTERDOWN The cluster is down\r\n"
+    }
+    let trial = try Trial(servers, timeout: .seconds(4))
+    await #expect(throws: RedisError.self) {
+      try await trial.route.send(RedisCommand("GET", ["a"]))
+    }
+    #expect(trial.received.joined().count <= 2)
+    await trial.close()
+  }
+
+  /// An owner that needs nearly all of the time of a command.
+  private final class SlowOwner: RouteOwner {
+    func prepare(_ passage: Passage) async throws {
+      while let deadline = passage.deadline, .now < deadline - 100_000_000 { poll(nil, 0, 10) }
+    }
+  }
+
+  @Test(.guarantee(.redirectedCommandsAreSentOnce))
+  func `the time in which a server is prepared is a part of that of the first command`()
+    async throws
+  {
+    let trial = try Trial(Answers { _, _, _ in nil }, timeout: .seconds(3))
+    let owner = SlowOwner()
+    trial.route.begin(owner)
+    let start = ContinuousClock.now
+    await #expect(throws: RedisConnectionError.self) {
+      try await trial.route.send(RedisCommand("GET", ["a"]))
+    }
+    #expect(start.duration(to: .now) < .milliseconds(5_500))
+    withExtendedLifetime(owner) {}
     await trial.close()
   }
 

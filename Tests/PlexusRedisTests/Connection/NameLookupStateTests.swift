@@ -50,6 +50,38 @@ import Testing
   }
 
   @Test(.guarantee(.nameLookupsAreBounded))
+  func `a connection looks up each of several names once at a time`() async throws {
+    let resolver = Resolver()
+    let addresses = ["a", "b", "c"].map { RedisAddress.tcp(host: "\($0).example", port: 1) }
+    let settings = resolver.settings {
+      $0.connectTimeout = .milliseconds(20)
+      $0.candidates = { addresses }
+    }
+    let connection = try connect(settings)
+    await failures.first(9)
+    #expect(resolver.calls.entries.sorted() == ["a.example", "b.example", "c.example"])
+    for _ in addresses { resolver.proceed() }
+    await connection.close()
+  }
+
+  @Test(.guarantee(.nameLookupsAreBounded))
+  func `the connections of an engine look up a limited number of names at a time`() async throws {
+    let resolver = Resolver()
+    let settings = resolver.settings { $0.connectTimeout = .milliseconds(20) }
+    let connections = try (0..<NameLookup.limit + 8).map { number in
+      var settings = settings
+      settings.address = .tcp(host: "host\(number).example", port: 1)
+      return try connect(settings)
+    }
+    await failures.wait { failures in
+      failures.contains { $0.description.contains("other names have not been found yet") }
+    }
+    #expect(resolver.calls.count <= NameLookup.limit)
+    for _ in 0..<2 * connections.count { resolver.proceed() }
+    for connection in connections { await connection.close() }
+  }
+
+  @Test(.guarantee(.nameLookupsAreBounded))
   func `the lookup of a name ends with the connection's time limit, and is not begun twice`()
     async throws
   {

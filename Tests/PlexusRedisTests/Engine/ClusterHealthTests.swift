@@ -173,6 +173,65 @@ struct `The health of a cluster` {
     try? await engine.close()
   }
 
+  @Test(.guarantee(.clusterFailuresAreInTheHealth))
+  func `a server that refuses the password does not matter beside one that accepts it`()
+    async throws
+  {
+    let port = Guarded<UInt16>(0)
+    let good = try server { Self.map(0, 16_383, at: port.withLock { $0 }) }
+    guard case .tcp(_, let number) = good.address else { return }
+    port.withLock { $0 = number }
+    let refusing = try server {
+      nil
+    } hello: {
+      "-WRONGPASS invalid username-password pair or user is disabled.\r\n"
+    }
+    for servers in [[refusing, good], [good, refusing]] {
+      let engine = try RedisEngine(.cluster(servers.map(\.address)))
+      try await engine.connect(within: .seconds(600))
+      try await engine.close()
+    }
+    let engine = try RedisEngine(.cluster([refusing.address, refusing.address]))
+    let error = await #expect(throws: RedisEngineError.self) {
+      try await engine.connect(within: .seconds(600))
+    }
+    #expect(error?.kind == .authentication)
+    try await engine.close()
+  }
+
+  @Test(.guarantee(.clusterFailuresAreInTheHealth))
+  func `a master that hangs does not hide that another one refuses the password`() async throws {
+    let ports = Guarded<[UInt16]>([])
+    let masters = [
+      try AnsweringServer { $0.words[0] == "HELLO" ? AnsweringServer.clusterHello : nil },
+      try server {
+        nil
+      } hello: {
+        "-WRONGPASS invalid username-password pair or user is disabled.\r\n"
+      },
+    ]
+    for case .tcp(_, let port) in masters.map(\.address) { ports.withLock { $0.append(port) } }
+    let halves = ports.withLock { ports in
+      [(0, 8_191), (8_192, 16_383)].enumerated().map { index, slots in
+        Self.map(slots.0, slots.1, at: ports[index]).dropFirst(3)
+      }
+    }
+    let seed = try server { "*2\r\n" + halves.joined() }
+    let engine = try RedisEngine(
+      .cluster([seed.address]),
+      options: RedisOptions(commandTimeout: .seconds(20))
+    )
+    let cachers = (0..<24).map { engine.cacher(String.self, space: "space\($0)", schema: "1") }
+    let begin = ContinuousClock.now
+    let error = await #expect(throws: RedisEngineError.self) {
+      try await engine.connect(within: .seconds(600))
+    }
+    #expect(error?.kind == .authentication)
+    #expect(begin.duration(to: .now) < .seconds(18))
+    withExtendedLifetime(cachers) {}
+    try? await engine.close()
+  }
+
   @Test(.guarantee(.idleProcessesSendOneCommand))
   func `a slot has one heartbeat however many schemas there are`() async throws {
     let cluster = try await RedisCluster(masters: 1)
