@@ -196,10 +196,10 @@ for number in only.sorted() where !all.contains(where: { $0.number == number }) 
   problems.append("there is no entry \(number)")
 }
 
-// The benchmarks and the examples are packages of their own.
+// The benchmarks, the examples and the integrations are packages of their own.
 let tracked = try output(of: [
   "git", "ls-files", "-z", "Package.swift", "Sources", "Tests", ":!Tests/Benchmarks",
-  ":!Tests/Examples",
+  ":!Tests/Examples", ":!Tests/Integrations",
 ])
 .split(separator: "\0").map(String.init)
 .filter { FileManager.default.fileExists(atPath: $0) }
