@@ -75,8 +75,6 @@ struct CacherChecks: Sendable {
       )
     )
     try await requireKept(whole, "The validator and the directives are kept.")
-    whole.tags = ["tenant:7", "", "é"]
-    try await requireKept(whole, "The tags are kept, in their order.")
     whole.validator = ""
     try await requireKept(whole, "An empty validator is one.")
     try await requireKept(entry("plain"), "An entry without them has none.")
@@ -120,7 +118,6 @@ struct CacherChecks: Sendable {
     var first = entry("first")
     first.validator = "tag"
     first.timeToLive = .seconds(60)
-    first.tags = ["tag"]
     try await requireKept(first, "An entry is kept.")
     try await requireKept(entry("second"), "A new entry has no part of the previous one.")
     try await b.store(["key": entry("third")])
