@@ -125,7 +125,7 @@ struct CacherChecks: Sendable {
   }
 
   func batches() async throws {
-    let keys = (0..<2_000).map { "users/\($0)" }
+    let keys = (0..<500).map { "users/\($0)" }
     try await a.store(entries(keys))
     try require(
       try await present(keys).count == keys.count,
@@ -285,7 +285,7 @@ struct CacherChecks: Sendable {
       let first = a as? any BatchReadingCacher<Value>,
       let second = b as? any BatchReadingCacher<Value>
     else { return }
-    let keys = Self.keys + (0..<2_000).map { "users/\($0)" }
+    let keys = Self.keys + (0..<500).map { "users/\($0)" }
     let stored = entries(keys.enumerated().filter { $0.offset % 3 != 0 }.map(\.element))
     try await a.store(stored)
     for cacher in [first, second] {
