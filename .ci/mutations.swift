@@ -196,7 +196,7 @@ for number in only.sorted() where !all.contains(where: { $0.number == number }) 
   problems.append("there is no entry \(number)")
 }
 
-// The benchmarks and the examples are packages of their own.
+// The benchmarks, the examples and the integrations are packages of their own.
 let tracked = try output(of: [
   "git", "ls-files", "-z", "Package.swift", "Sources", "Tests", ":!Tests/Benchmarks",
   ":!Tests/Examples", ":!Tests/Integrations",

@@ -1,4 +1,77 @@
 
+public struct CacherConformance : Sendable {
+
+    public enum Rule : Hashable, CaseIterable, Sendable {
+
+        case missing
+
+        case wholeEntries
+
+        case exactDates
+
+        case exactDirectives
+
+        case replaces
+
+        case batches
+
+        case anyKey
+
+        case anySize
+
+        case removesKeys
+
+        case removesEverything
+
+        case removesPrefixes
+
+        case keepsOtherPrefixes
+
+        case order
+
+        case bulkReads
+
+        case concurrentUse
+
+        case fencedByRemovals
+
+        case cancelledStore
+
+        case cancelledRemoval
+
+        case failingValues
+    }
+
+    public struct Violation : Error, Hashable, CustomStringConvertible {
+
+        public let rule: PlexusSharedTesting.CacherConformance.Rule
+
+        public let description: String
+    }
+
+    public struct Value : Codable, Hashable, Sendable {
+
+        public struct Refusal : Error, Hashable {
+
+            public init()
+        }
+
+        public var text: String
+
+        public var refusesEncoding: Bool
+
+        public init(_ text: String, refusesEncoding: Bool = false)
+
+        public init(from decoder: any Decoder) throws
+
+        public func encode(to encoder: any Encoder) throws
+    }
+
+    public init(instances: nonisolated(nonsending) @escaping @Sendable (_ count: Int) async throws -> [any Plexus.Cacher<PlexusSharedTesting.CacherConformance.Value>])
+
+    public func check(_ rule: PlexusSharedTesting.CacherConformance.Rule) async throws
+}
+
 public struct EventLinkConformance : Sendable {
 
     public enum Rule : Hashable, CaseIterable, Sendable {

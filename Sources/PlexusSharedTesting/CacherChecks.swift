@@ -75,8 +75,6 @@ struct CacherChecks: Sendable {
       )
     )
     try await requireKept(whole, "The validator and the directives are kept.")
-    whole.tags = ["tenant:7", "", "é"]
-    try await requireKept(whole, "The tags are kept, in their order.")
     whole.validator = ""
     try await requireKept(whole, "An empty validator is one.")
     try await requireKept(entry("plain"), "An entry without them has none.")
@@ -120,7 +118,6 @@ struct CacherChecks: Sendable {
     var first = entry("first")
     first.validator = "tag"
     first.timeToLive = .seconds(60)
-    first.tags = ["tag"]
     try await requireKept(first, "An entry is kept.")
     try await requireKept(entry("second"), "A new entry has no part of the previous one.")
     try await b.store(["key": entry("third")])
@@ -128,7 +125,7 @@ struct CacherChecks: Sendable {
   }
 
   func batches() async throws {
-    let keys = (0..<2_000).map { "users/\($0)" }
+    let keys = (0..<500).map { "users/\($0)" }
     try await a.store(entries(keys))
     try require(
       try await present(keys).count == keys.count,
@@ -288,7 +285,7 @@ struct CacherChecks: Sendable {
       let first = a as? any BatchReadingCacher<Value>,
       let second = b as? any BatchReadingCacher<Value>
     else { return }
-    let keys = Self.keys + (0..<2_000).map { "users/\($0)" }
+    let keys = Self.keys + (0..<500).map { "users/\($0)" }
     let stored = entries(keys.enumerated().filter { $0.offset % 3 != 0 }.map(\.element))
     try await a.store(stored)
     for cacher in [first, second] {

@@ -40,7 +40,7 @@ public struct CacherConformance: Sendable {
   public enum Rule: Hashable, CaseIterable, Sendable {
     /// A key without an entry is a miss, and can be removed.
     case missing
-    /// All parts of an entry are kept: the value, the validator, the directives and the tags.
+    /// All parts of an entry are kept: the value, the validator and the directives.
     case wholeEntries
     /// The time of an entry is kept to the attosecond, in the past and in the future.
     case exactDates

@@ -96,6 +96,7 @@ private final class MemoryCacher: BatchReadingCacher {
     state.withLock { state in
       var entry = state.entries[self.key(key)]
       if broken == .concurrentUse { entry?.validator = state.latestValidator }
+      if broken == .missing && entry == nil { entry = Entry(value: Value(""), storedAt: .zero) }
       return entry
     }
   }
@@ -138,7 +139,7 @@ private final class MemoryCacher: BatchReadingCacher {
     var entry = entry
     entry.generation = nil
     switch broken {
-    case .wholeEntries: entry.tags = []
+    case .wholeEntries: entry.directives.requiresRevalidation = false
     case .exactDates: entry.storedAt = .milliseconds(Int64(entry.storedAt / .milliseconds(1)))
     case .exactDirectives:
       entry.timeToLive = entry.timeToLive.map { .seconds($0.components.seconds) }
@@ -150,9 +151,8 @@ private final class MemoryCacher: BatchReadingCacher {
 
   func removeEntries(forKeys keys: Set<String>) async throws {
     if broken == .cancelledRemoval { try Task.checkCancellation() }
-    try state.withLock { state in
+    state.withLock { state in
       for key in keys {
-        if broken == .missing && state.entries[key] == nil { throw CacherError(failures: [:]) }
         remember(key, isKey: true, &state)
         state.entries[self.key(key)] = nil
         if broken == .removesKeys {

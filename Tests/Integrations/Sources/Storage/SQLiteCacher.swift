@@ -28,7 +28,7 @@ final class SQLiteCacher<Value: Codable & Sendable>: BatchReadingCacher {
           CREATE TABLE IF NOT EXISTS entries (
             schema TEXT NOT NULL, key BLOB NOT NULL, value BLOB NOT NULL,
             seconds INTEGER NOT NULL, attoseconds INTEGER NOT NULL,
-            validator TEXT, directives BLOB NOT NULL, tags BLOB NOT NULL,
+            validator TEXT, directives BLOB NOT NULL,
             PRIMARY KEY (schema, key));
           CREATE TABLE IF NOT EXISTS counts (
             schema TEXT PRIMARY KEY, epoch INTEGER NOT NULL, number INTEGER NOT NULL,
@@ -64,7 +64,7 @@ final class SQLiteCacher<Value: Codable & Sendable>: BatchReadingCacher {
       try await cacher.pool.read { database in
         let statement = try database.cachedStatement(
           sql: """
-            SELECT value, seconds, attoseconds, validator, directives, tags
+            SELECT value, seconds, attoseconds, validator, directives
             FROM entries WHERE schema = ? AND key = ?
             """
         )
@@ -99,7 +99,7 @@ final class SQLiteCacher<Value: Codable & Sendable>: BatchReadingCacher {
           arguments: [self.schema]
         )
         let insert = try database.cachedStatement(
-          sql: "INSERT OR REPLACE INTO entries VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
+          sql: "INSERT OR REPLACE INTO entries VALUES (?, ?, ?, ?, ?, ?, ?)"
         )
         for (key, generation, values) in rows {
           if let generation {
@@ -220,7 +220,6 @@ final class SQLiteCacher<Value: Codable & Sendable>: BatchReadingCacher {
     return [
       schema, Data(key.utf8), try encoder.encode(entry.value), seconds, attoseconds,
       entry.validator, try encoder.encode(entry.directives),
-      try encoder.encode(entry.tags.map(\.name)),
     ]
   }
 
@@ -229,16 +228,13 @@ final class SQLiteCacher<Value: Codable & Sendable>: BatchReadingCacher {
     let decoder = JSONDecoder()
     guard
       let value = try? decoder.decode(Value.self, from: row[0] as Data),
-      let directives = try? decoder.decode(CacheDirectives.self, from: row[4] as Data),
-      let tags = try? decoder.decode([String].self, from: row[5] as Data)
+      let directives = try? decoder.decode(CacheDirectives.self, from: row[4] as Data)
     else { return nil }
-    var entry = CacheEntry(
+    return CacheEntry(
       value: value,
       storedAt: Duration(secondsComponent: row[1], attosecondsComponent: row[2]),
       validator: row[3],
       directives: directives
     )
-    entry.tags = tags.map { CacheTag($0) }
-    return entry
   }
 }

@@ -40,7 +40,8 @@ struct AsyncHTTPTransport: HTTPTransport {
     }
     var fields: [String: String] = [:]
     for (name, value) in answer.headers {
-      fields[name.lowercased()] = fields[name.lowercased()].map { $0 + ", " + value } ?? value
+      let name = name.lowercased()
+      fields[name] = fields[name].map { $0 + ", " + value } ?? value
     }
     guard
       let response = HTTPURLResponse(

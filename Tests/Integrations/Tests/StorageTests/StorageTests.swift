@@ -37,7 +37,7 @@ import Testing
 
   @Test func `an entry is read as it was stored`() async throws {
     try await withCacher { cacher in
-      var whole = CacheEntry(
+      let whole = CacheEntry(
         value: "Ada",
         storedAt: Duration(secondsComponent: 1_700_000_000, attosecondsComponent: 123_456_789),
         validator: "\"tag\"",
@@ -48,7 +48,6 @@ import Testing
           requiresRevalidation: true
         )
       )
-      whole.tags = ["tenant:7"]
       try await cacher.store(["users/7": whole])
       #expect(try await cacher.entry(forKey: "users/7") == whole)
       #expect(try await cacher.entry(forKey: "users/8") == nil)
@@ -221,7 +220,7 @@ import Testing
               (SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n < ?)
             INSERT INTO entries
             SELECT schema, CAST('users/' || n AS BLOB), CAST('"user ' || n || '"' AS BLOB),
-              seconds, attoseconds, validator, directives, tags
+              seconds, attoseconds, validator, directives
             FROM entries, numbers WHERE key = CAST('users/0' AS BLOB)
             """,
           arguments: [count - 1]
