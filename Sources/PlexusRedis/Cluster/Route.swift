@@ -234,7 +234,9 @@ final class Route: Sendable {
     if let passage { note(error, passage.master) }
   }
 
-  /// Prepares a server. The time in which it is found and prepared is a part of that of the command.
+  /// Prepares a server.
+  ///
+  /// The time in which it is found and prepared is a part of that of the command.
   private func prepare(
     _ next: inout Passage,
     since start: Nanoseconds,

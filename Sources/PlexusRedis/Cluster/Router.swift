@@ -39,7 +39,7 @@ final class Router: Sendable {
   /// The same for one whose server is out of reach.
   private static let shortPatience: Nanoseconds = 1_000_000_000
 
-  /// The number of connections of one kind at the same time. Each has a thread and two file descriptors.
+  /// The number of connections of one kind at the same time, each of which has a thread and two file descriptors.
   static let limit = 256
 
   let settings: RedisConnection.Settings

@@ -63,7 +63,8 @@ final class Replicas: Sendable {
     of wait: Task<Value, Never>,
     until end: ContinuousClock.Instant?
   ) async throws -> Value {
-    guard let value = await wait.value(within: end.map { max(.zero, ContinuousClock.now.duration(to: $0)) }) else {
+    let rest = end.map { max(.zero, ContinuousClock.now.duration(to: $0)) }
+    guard let value = await wait.value(within: rest) else {
       try Task.checkCancellation()
       throw TierError.replicasBehind
     }

@@ -83,10 +83,9 @@ struct `The way of a command through a cluster` {
       let router = Router(settings, limit: limit)
       try cluster.begin(
         settings,
-        isAnswering: { [weak router] in router?.isAnswering(at: $0) ?? false }
-      ) {
-        _ in
-      }
+        isAnswering: { [weak router] in router?.isAnswering(at: $0) ?? false },
+        onEvent: { _ in }
+      )
       router.observe { [refusals] event, _ in
         if case .refusal(let refusal) = event { refusals.append(refusal) }
       }
