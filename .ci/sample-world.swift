@@ -2,6 +2,7 @@
 
 import Foundation
 import LoopbackOrigin
+import Observation
 import Plexus
 import PlexusTesting
 import Synchronization
@@ -44,6 +45,10 @@ private let origin: LoopbackOrigin? = {
 }()
 
 // The models of the articles about screens.
+
+@MainActor @Observable final class Document {
+  var title = "Draft"
+}
 
 struct ListState: Sendable, Equatable {
   var text = ""

@@ -118,7 +118,7 @@ private final class MemoryCacher: BatchReadingCacher {
           if broken == .failingValues { throw Value.Refusal() }
           continue
         }
-        if broken == .batches && state.entries.count >= 1_000 { continue }
+        if broken == .batches && state.entries.count >= 100 { continue }
         if broken == .anySize && entry.value.text.utf8.count > 1 << 20 { continue }
         if broken == .order && state.entries[key] != nil { continue }
         if let generation = entry.generation, broken != .fencedByRemovals {
