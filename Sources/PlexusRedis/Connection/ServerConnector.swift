@@ -24,7 +24,7 @@ struct ServerConnector {
   private var lookups: [RedisAddress: NameLookup] = [:]
   /// The number of attempts that have failed in a row.
   private var failureCount = 0
-  /// The servers that have refused the last attempt for good, of those that are tried in turn.
+  /// The servers that have refused the last attempt for good, if several are tried in turn.
   private var refusing: Set<RedisAddress> = []
 
   init(_ settings: RedisConnection.Settings, _ wake: WakePipe) {
