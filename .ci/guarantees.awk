@@ -116,7 +116,7 @@ END {
   for (i = 1; i <= named; i++) if (!(user[i] in places)) problem(user_place[i], "there is no guarantee ." user[i])
   if (failed) exit 1
   print "# Relying on Plexus\n\nLook up what the library guarantees, topic by topic.\n\n## Overview\n" >article
-  wrap("Each guarantee is declared in the repository as a trait of its tests, which `.ci/check guarantees` lists." \
+  wrap("Each guarantee is declared in the repository as a trait of its tests, which `.ci/check guarantees` lists in `.build/guarantees-index.md`." \
     " Guarantees about every order are tested in each order in which tasks can run, up to a number of deviations from" \
     " first in, first out.", "", article)
   print "# Guarantees and their tests\n" >tests

@@ -101,7 +101,9 @@ func locate(_ entries: inout [Entry], in sources: [String: String]) {
     }
     guard found.count == 1 else {
       problems.append(
-        "entry \(entries[index].number) is out of date: its text occurs \(found.count) times"
+        "entry \(entries[index].number) of .ci/mutations.txt is out of date: its text occurs \(found.count) times, and has "
+          + "to occur once. Change the lines that begin with \"-\":\n  "
+          + entries[index].text.joined(separator: "\n  ")
           + found.map { "\n  in \($0.path)" }.sorted().joined()
       )
       continue
