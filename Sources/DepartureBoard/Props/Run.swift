@@ -21,6 +21,8 @@ final class Run {
   private let redis: RedisEngine?
   private let changes: SharedChanges?
   private var endedBy: Int32?
+  /// The clearing of all boards that has begun last.
+  private var forgetting: Task<Void, Never>?
 
   /// A folder for the badges of a run without cache, which is removed at the end.
   private static let temporaryFolder = FileManager.default.temporaryDirectory
@@ -105,6 +107,7 @@ final class Run {
       Output.complain("not everything could be kept: \(error)")
     }
     let sentCount = await changes?.close()
+    await forgetting?.value
     // What the board could not clear on the server is older than its times to live allow.
     try? await redis?.close()
     removeTemporaryFolder()
@@ -162,7 +165,8 @@ final class Run {
 
   /// Makes all boards forget what they have fetched.
   private func forget() {
-    Task {
+    forgetting = Task { [forgetting] in
+      await forgetting?.value
       do {
         try await directory.forgetEverywhere()
       } catch {
