@@ -79,8 +79,7 @@ public final actor DataPublisher<Value: Sendable>: StatefulBroadcaster {
   /// The type of the elements that subscribers receive.
   public typealias Element = LoadState<Value>
 
-  /// A value is loaded as a whole, so that there is no place at which it continues.
-  @usableFromInline let core: LoadingCore<Value, Never>
+  @usableFromInline let core: LoadingCore<LoadingState<Value>>
 
   /// Creates a publisher in the state `.unknown`.
   ///
@@ -198,7 +197,7 @@ public final actor DataPublisher<Value: Sendable>: StatefulBroadcaster {
   public nonisolated func load(
     _ operation: @escaping @concurrent @Sendable () async throws -> Value
   ) async throws -> Value {
-    try await core.load(.first, { _ in operation }, accept: { $0.update($1, at: $2) }).value
+    try await core.value(.new, operation)
   }
 
   /// Loads a value if the state is unknown, failed or stale.
@@ -211,16 +210,26 @@ public final actor DataPublisher<Value: Sendable>: StatefulBroadcaster {
   public nonisolated func loadIfNeeded(
     _ operation: @escaping @concurrent @Sendable () async throws -> Value
   ) async throws -> Value {
-    try await core.load(.fresh, { _ in operation }, accept: { $0.update($1, at: $2) }).value
+    try await core.value(.fresh, operation)
   }
 }
 
-extension LoadingCore.Loaded where Cursor == Never {
-  /// The value, which is also the output of the operation.
-  @inlinable var value: Value {
-    switch self {
+extension LoadingCore {
+  /// Loads a value, or returns the known one.
+  @inlinable
+  func value<Output: Sendable>(
+    _ request: LoadingState<Output>.Request,
+    _ operation: @escaping @concurrent @Sendable () async throws -> Output
+  ) async throws -> Output where Model == LoadingState<Output> {
+    let loaded = try await load(request) { _ in
+      operation
+    } accept: { state, value, _, now in
+      state.update(value, at: now)
+      return .accepted
+    }
+    return switch loaded {
     case .known(let value): value
-    case .outcome(let outcome): outcome.value(of: Value.self)
+    case .outcome(let outcome): outcome.value(of: Output.self)
     }
   }
 }

@@ -3,6 +3,8 @@
 public enum LoadError: Error, Hashable, Sendable {
   /// The operation requests its own result, directly or through other loads and fetches, and would wait for itself.
   case recursiveLoad
+  /// The cursor after a page, or before it, is that of a page that the list has already.
+  case repeatedCursor
 }
 
 extension LoadError: CustomStringConvertible {
@@ -12,6 +14,9 @@ extension LoadError: CustomStringConvertible {
     case .recursiveLoad:
       "A load waits for itself: its operation calls load() of its own publisher, directly or through others. "
         + "Fetch the value in the operation instead."
+    case .repeatedCursor:
+      "A page is followed by one that the list has already. Return nil as the cursor of the last page, and another "
+        + "cursor for each page."
     }
   }
 }

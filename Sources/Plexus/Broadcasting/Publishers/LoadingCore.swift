@@ -2,12 +2,12 @@ public import Synchronization
 
 /// The implementation of a publisher, which loads in flight use without keeping the publisher alive.
 @usableFromInline
-final class LoadingCore<Value: Sendable, Cursor: Sendable>: Sendable {
-  @usableFromInline typealias Loading = LoadingState<Value, Cursor>
+final class LoadingCore<Model: LoadingModel>: Sendable {
+  @usableFromInline typealias Value = Model.Value
 
   @usableFromInline
   struct State: Sendable {
-    @usableFromInline var loading = Loading()
+    @usableFromInline var loading = Model()
     /// The timer that fires when the loaded value becomes stale.
     var timer = MovableTimer()
     /// Whether the publisher was released, so that no staleness is published.
@@ -78,11 +78,11 @@ final class LoadingCore<Value: Sendable, Cursor: Sendable>: Sendable {
   @inlinable
   @inline(__always)
   func change<Result>(
-    _ body: (inout Loading, inout Publication, _ now: Duration) -> Result
+    _ body: (inout Model, inout Publication, _ now: Duration) -> Result
   ) -> Result {
     let now = now
     // Replaced values and loads are released with no lock held.
-    var former = Loading.Former()
+    var former: Model.Former?
     var delivery: Delivery<LoadState<Value>>?
     var move: MovableTimer.Move?
     let result = state.withLock { state in
@@ -136,29 +136,34 @@ extension LoadingCore {
     case outcome(Outcome)
   }
 
-  /// Joins the current load or starts one, and waits for it, unless there is nothing to load.
+  /// Records the output of a load whose result is used.
+  @usableFromInline
+  typealias Accept<Output: Sendable> =
+    @Sendable (inout Model, Output, Flight, _ now: Duration) -> LoadingVerdict<Output>
+
+  /// Joins a load in flight or starts one, and waits for it, unless there is nothing to load.
   ///
   /// - Parameters:
   ///   - request: The requested value.
-  ///   - operation: Returns the operation that loads it from a place on, or from the beginning.
+  ///   - operation: Returns the operation of a load that begins at a place.
   ///   - accept: Records the output of the operation.
   /// - Returns: The value that is known, or the outcome of the load.
   /// - Throws: The error of the operation; a `CancellationError` if the caller is cancelled;
   ///   ``LoadError/recursiveLoad`` if it would wait for itself.
   @inlinable
   func load<Output: Sendable>(
-    _ request: Loading.Request,
-    _ operation: (Cursor?) -> @concurrent @Sendable () async throws -> Output,
-    accept: @escaping @Sendable (inout Loading, Output, _ now: Duration) -> Void
+    _ request: Model.Request,
+    _ operation: (Model.Start) -> @concurrent @Sendable () async throws -> Output,
+    accept: @escaping Accept<Output>
   ) async throws -> Loaded {
     try Task.checkCancellation()
     switch answer(to: request) {
     case .known(let value):
       return .known(value)
-    case .waits(let flight, let place, let isNew, let cursor):
+    case .waits(let flight, let place, let start):
       let outcome = try await flight.loadOutcome(in: place) {
-        guard isNew else { return }
-        let operation = operation(cursor)
+        guard let start else { return }
+        let operation = operation(start)
         flight.addTask { priority in
           Task.detached(priority: priority) { [self] in
             finish(flight, with: await flight.result(of: operation), accept)
@@ -175,24 +180,23 @@ extension LoadingCore {
   @usableFromInline
   enum Answer: Sendable {
     case known(Value)
-    /// The caller waits for a load, which it has to start if the load is new.
-    case waits(Flight, WaitPlace, isNew: Bool, at: Cursor?)
+    /// The caller waits for a load, which it has to start if it is given the place at which the load begins.
+    case waits(Flight, WaitPlace, Model.Start?)
   }
 
   @inlinable
-  func answer(to request: Loading.Request) -> Answer {
+  func answer(to request: Model.Request) -> Answer {
     change { loading, publication, now in
       let isStale = loading.isStale(after: staleAfter, at: now)
       switch loading.answer(to: request, isStale: isStale) {
       case .known(let value):
         return .known(value)
       case .joins(let flight):
-        return .waits(flight, flight.join(), isNew: false, at: nil)
-      case .begins(let continues):
+        return .waits(flight, flight.join(), nil)
+      case .begins:
         let flight = Flight.ofCaller()
         publication = .state
-        let cursor = loading.begin(flight, continuing: continues)
-        return .waits(flight, .first, isNew: true, at: cursor)
+        return .waits(flight, .first, loading.begin(flight, for: request))
       }
     }
   }
@@ -217,15 +221,37 @@ extension LoadingCore {
   func finish<Output: Sendable>(
     _ flight: Flight,
     with result: Result<Output, any Error>,
-    _ accept: (inout Loading, Output, _ now: Duration) -> Void
+    _ accept: Accept<Output>
   ) {
     flight.noteOutcome()
-    change { loading, publication, now in
-      if loading.finish(flight, with: result, { accept(&$0, $1, now) }) { publication = .state }
-    }
     switch result {
-    case .success(let output): flight.end(with: ValueOutcome(output))
-    case .failure(let error): flight.end(with: Outcome(.failure, error: error))
+    case .failure(let error):
+      change { loading, publication, _ in
+        guard loading.isCurrent(flight) else { return }
+        loading.fail(flight, with: error)
+        publication = .state
+      }
+      flight.end(with: Outcome(.failure, error: error))
+    case .success(var output):
+      while true {
+        let verdict = change { loading, publication, now -> LoadingVerdict<Output> in
+          guard loading.isCurrent(flight) else { return .accepted }
+          let verdict = accept(&loading, output, flight, now)
+          if case .outdated = verdict { return verdict }
+          publication = .state
+          return verdict
+        }
+        switch verdict {
+        case .accepted:
+          flight.end(with: ValueOutcome(output))
+          return
+        case .rejected(let error):
+          flight.end(with: Outcome(.failure, error: error))
+          return
+        case .outdated(let update):
+          output = update()
+        }
+      }
     }
   }
 }

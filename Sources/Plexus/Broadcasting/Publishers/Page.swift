@@ -2,6 +2,8 @@
 public struct Page<Item: Sendable, Cursor: Sendable>: Sendable {
   /// The items of the page.
   public var items: [Item]
+  /// The cursor of the page before this one; `nil` if there is none, or if the list is only read forward.
+  public var previous: Cursor?
   /// The cursor of the next page; `nil` on the last one.
   public var next: Cursor?
 
@@ -9,9 +11,11 @@ public struct Page<Item: Sendable, Cursor: Sendable>: Sendable {
   ///
   /// - Parameters:
   ///   - items: The items of the page, which can be empty, even if it is not the last one.
+  ///   - previous: The cursor of the page before this one; `nil` if there is none, or if the list is only read forward.
   ///   - next: The cursor of the next page; `nil` if there is none.
-  public init(items: [Item], next: Cursor?) {
+  public init(items: [Item], previous: Cursor? = nil, next: Cursor?) {
     self.items = items
+    self.previous = previous
     self.next = next
   }
 }
