@@ -93,6 +93,7 @@ public final actor DataPublisher<Value: Sendable>: StatefulBroadcaster {
     clock: any Clock<Duration> = ContinuousClock()
   ) {
     core = LoadingCore(
+      LoadingState(),
       staleAfter: staleAfter,
       publishesStaleness: publishesStaleness,
       clock: clock
@@ -221,15 +222,27 @@ extension LoadingCore {
     _ request: LoadingState<Output>.Request,
     _ operation: @escaping @concurrent @Sendable () async throws -> Output
   ) async throws -> Output where Model == LoadingState<Output> {
-    let loaded = try await load(request) { _ in
-      operation
-    } accept: { state, value, _, now in
-      state.update(value, at: now)
-      return .accepted
+    let loaded = try await load(request) { flight, _ in
+      run(flight, operation) { [self] in finish(flight, with: $0) }
     }
     return switch loaded {
     case .known(let value): value
     case .outcome(let outcome): outcome.value(of: Output.self)
+    }
+  }
+
+  /// Records the result of a load, and ends it.
+  @inlinable
+  func finish<Output: Sendable>(
+    _ flight: Flight,
+    with result: Result<Output, any Error>
+  ) where Model == LoadingState<Output> {
+    change { loading, publication, now in
+      if loading.finish(flight, with: result, at: now) { publication = .state }
+    }
+    switch result {
+    case .success(let output): flight.end(with: ValueOutcome(output))
+    case .failure(let error): flight.end(with: Outcome(.failure, error: error))
     }
   }
 }

@@ -7,28 +7,32 @@ final class LoadingCore<Model: LoadingModel>: Sendable {
 
   @usableFromInline
   struct State: Sendable {
-    @usableFromInline var loading = Model()
+    @usableFromInline var loading: Model
     /// The timer that fires when the loaded value becomes stale.
     var timer = MovableTimer()
     /// Whether the publisher was released, so that no staleness is published.
     var isClosed = false
 
     @usableFromInline
-    init() {}
+    init(loading: Model) {
+      self.loading = loading
+    }
   }
 
   @usableFromInline let hub = BroadcastHub<LoadState<Value>>(isResettable: true)
-  @usableFromInline let state = Locked(State())
+  @usableFromInline let state: Locked<State>
   @usableFromInline let staleAfter: Duration?
   @usableFromInline let publishesStaleness: Bool
   private let clock: any ErasedClock
 
   @usableFromInline
   init(
+    _ loading: Model,
     staleAfter: Duration? = nil,
     publishesStaleness: Bool = false,
     clock: any Clock<Duration> = ContinuousClock()
   ) {
+    state = Locked(State(loading: loading))
     self.staleAfter = staleAfter
     self.publishesStaleness = publishesStaleness && staleAfter != nil
     self.clock = clock.erased()
@@ -81,22 +85,21 @@ final class LoadingCore<Model: LoadingModel>: Sendable {
     _ body: (inout Model, inout Publication, _ now: Duration) -> Result
   ) -> Result {
     let now = now
-    // Replaced values and loads are released with no lock held.
-    var former: Model.Former?
     var delivery: Delivery<LoadState<Value>>?
     var move: MovableTimer.Move?
-    let result = state.withLock { state in
+    let (result, former) = state.withLock { state in
       var publication = Publication.nothing
       let result = body(&state.loading, &publication, now)
-      former = state.loading.takeFormer()
+      let former = state.loading.takeFormer()
       if publishesStaleness { move = setTimer(of: &state, at: now) }
       if publication != .nothing, hub.hasSubscribers.load(ordering: .relaxed) {
         delivery = prepare(state.loading.current, replacesUnread: publication == .reset)
       }
-      return result
+      return (result, former)
     }
     if let delivery = consume delivery { delivery.deliver() }
     if let move { perform(move) }
+    // Replaced values and loads are released with no lock held.
     withExtendedLifetime(former) {}
     return result
   }
@@ -136,25 +139,18 @@ extension LoadingCore {
     case outcome(Outcome)
   }
 
-  /// Records the output of a load whose result is used.
-  @usableFromInline
-  typealias Accept<Output: Sendable> =
-    @Sendable (inout Model, Output, Flight, _ now: Duration) -> LoadingVerdict<Output>
-
   /// Joins a load in flight or starts one, and waits for it, unless there is nothing to load.
   ///
   /// - Parameters:
-  ///   - request: The requested value.
-  ///   - operation: Returns the operation of a load that begins at a place.
-  ///   - accept: Records the output of the operation.
+  ///   - request: The requested part.
+  ///   - begin: Starts the task of a new load, which begins at a place.
   /// - Returns: The value that is known, or the outcome of the load.
-  /// - Throws: The error of the operation; a `CancellationError` if the caller is cancelled;
+  /// - Throws: The error of the load; a `CancellationError` if the caller is cancelled;
   ///   ``LoadError/recursiveLoad`` if it would wait for itself.
   @inlinable
-  func load<Output: Sendable>(
+  func load(
     _ request: Model.Request,
-    _ operation: (Model.Start) -> @concurrent @Sendable () async throws -> Output,
-    accept: @escaping Accept<Output>
+    begin: (Flight, Model.Start) -> Void
   ) async throws -> Loaded {
     try Task.checkCancellation()
     switch answer(to: request) {
@@ -162,17 +158,33 @@ extension LoadingCore {
       return .known(value)
     case .waits(let flight, let place, let start):
       let outcome = try await flight.loadOutcome(in: place) {
-        guard let start else { return }
-        let operation = operation(start)
-        flight.addTask { priority in
-          Task.detached(priority: priority) { [self] in
-            finish(flight, with: await flight.result(of: operation), accept)
-          }
-        }
+        if let start { begin(flight, start) }
       } leave: {
         self.leave(flight, place)
       }
       return .outcome(outcome)
+    }
+  }
+
+  /// Starts the task of a load.
+  ///
+  /// - Parameters:
+  ///   - flight: The load.
+  ///   - operation: The operation that loads.
+  ///   - finish: Called with the result, with no lock held. It ends the load.
+  @inlinable
+  @inline(__always)
+  func run<Output: Sendable>(
+    _ flight: Flight,
+    _ operation: @escaping @concurrent @Sendable () async throws -> Output,
+    finish: @escaping @Sendable (Result<Output, any Error>) -> Void
+  ) {
+    flight.addTask { priority in
+      Task.detached(priority: priority) {
+        let result = await flight.result(of: operation)
+        flight.noteOutcome()
+        finish(result)
+      }
     }
   }
 
@@ -215,44 +227,6 @@ extension LoadingCore {
     // If it has not started yet, it is cancelled when it starts.
     if departure.isLast { flight.cancel() }
     return departure.hasLeft
-  }
-
-  @inlinable
-  func finish<Output: Sendable>(
-    _ flight: Flight,
-    with result: Result<Output, any Error>,
-    _ accept: Accept<Output>
-  ) {
-    flight.noteOutcome()
-    switch result {
-    case .failure(let error):
-      change { loading, publication, _ in
-        guard loading.isCurrent(flight) else { return }
-        loading.fail(flight, with: error)
-        publication = .state
-      }
-      flight.end(with: Outcome(.failure, error: error))
-    case .success(var output):
-      while true {
-        let verdict = change { loading, publication, now -> LoadingVerdict<Output> in
-          guard loading.isCurrent(flight) else { return .accepted }
-          let verdict = accept(&loading, output, flight, now)
-          if case .outdated = verdict { return verdict }
-          publication = .state
-          return verdict
-        }
-        switch verdict {
-        case .accepted:
-          flight.end(with: ValueOutcome(output))
-          return
-        case .rejected(let error):
-          flight.end(with: Outcome(.failure, error: error))
-          return
-        case .outdated(let update):
-          output = update()
-        }
-      }
-    }
   }
 }
 

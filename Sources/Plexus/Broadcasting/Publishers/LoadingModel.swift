@@ -1,16 +1,13 @@
-/// The pure state of a publisher that loads its value: what ``LoadingCore`` drives.
+/// The pure state of a publisher that loads, which a ``LoadingCore`` guards and publishes.
 @usableFromInline
 protocol LoadingModel: Sendable {
   associatedtype Value: Sendable
-  /// The value that a caller requests.
+  /// The part that a caller requests.
   associatedtype Request: Sendable
   /// The place at which a load begins.
   associatedtype Start: Sendable
   /// The parts that a change has replaced.
   associatedtype Former: Sendable
-
-  /// Creates the state without a value.
-  init()
 
   /// The state for subscribers.
   var current: LoadState<Value> { get }
@@ -27,7 +24,7 @@ protocol LoadingModel: Sendable {
   /// Returns the answer to a request.
   ///
   /// - Parameters:
-  ///   - request: The requested value.
+  ///   - request: The requested part.
   ///   - isStale: Whether the loaded value is stale.
   /// - Returns: The answer.
   func answer(to request: Request, isStale: Bool) -> LoadingAnswer<Value>
@@ -40,16 +37,13 @@ protocol LoadingModel: Sendable {
   /// Returns whether the result of a load will be used.
   func isCurrent(_ flight: Flight) -> Bool
 
-  /// Records that a load, whose result is used, has failed.
-  mutating func fail(_ flight: Flight, with error: any Error)
-
   /// Abandons a load after its last caller has left.
   ///
   /// - Returns: Whether the state has changed.
   mutating func abandon(_ flight: Flight) -> Bool
 }
 
-/// The answer to a request.
+/// The answer to a request of a ``LoadingModel``.
 @usableFromInline
 enum LoadingAnswer<Value: Sendable>: Sendable {
   /// There is nothing to load.
@@ -58,14 +52,4 @@ enum LoadingAnswer<Value: Sendable>: Sendable {
   case joins(Flight)
   /// The request starts a load.
   case begins
-}
-
-/// The effect of the output of a load on the state.
-@usableFromInline
-enum LoadingVerdict<Output: Sendable>: Sendable {
-  case accepted
-  /// It was recorded, and the callers get an error.
-  case rejected(any Error)
-  /// It has to be made again, by a closure that is called with no lock held.
-  case outdated(@Sendable () -> Output)
 }

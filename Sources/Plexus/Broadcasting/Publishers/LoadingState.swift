@@ -128,9 +128,25 @@ struct LoadingState<Value: Sendable>: LoadingModel {
     )
   }
 
+  /// Ends a load.
+  ///
+  /// - Parameters:
+  ///   - flight: The load.
+  ///   - result: Its result.
+  ///   - now: The current time.
+  /// - Returns: Whether the state has changed.
   @inlinable
-  mutating func fail(_ flight: Flight, with error: any Error) {
-    fail(error)
+  mutating func finish(
+    _ flight: Flight,
+    with result: Result<Value, any Error>,
+    at now: Duration
+  ) -> Bool {
+    guard isCurrent(flight) else { return false }
+    switch result {
+    case .success(let value): update(value, at: now)
+    case .failure(let error): fail(error)
+    }
+    return true
   }
 
   @inlinable

@@ -1,7 +1,7 @@
 /// A publisher of the loading state of a list that is loaded page by page.
 ///
-/// The publisher fetches pages at either end of the list and stores them. A new subscriber receives the current state
-/// first, `.unknown` included, and then every change. By default, a slow stream skips to the newest state, and a handler is
+/// The publisher loads pages at both ends of the list and stores them. A new subscriber receives the current state first,
+/// `.unknown` included, and then every change. By default, a slow stream skips to the newest state, and a handler is
 /// called for every state.
 ///
 /// ```swift
@@ -15,35 +15,33 @@
 /// // Prints "["a0", "b0", "a1", "b1"]"
 /// ```
 ///
-/// ## The previous pages
-///
-/// The pages survive a load and its failure as the previous value, and a failed page can be loaded again. A new first
-/// page replaces all of them, and so do the pages of a ``refresh()`` once all have arrived. ``reset()`` drops them, before
-/// `.unknown` is published.
-///
 /// ## Loading
 ///
-/// A call during a load of the same page joins it, and shares its page and its error. The two ends of the list can be
-/// loaded at the same time. A load of the first page and a refresh are loads of the whole list:
+/// ``loadNextPage()`` and ``loadPreviousPage()`` load at the two ends of the list, also at the same time. ``loadFirstPage()``
+/// and ``refresh()`` load the whole list. A call that needs a page in flight joins its load, and shares its error.
 ///
-/// - They do not join the load of a page at an end. Its page is not used, and its callers return.
-/// - Requests for pages at the ends join them.
-/// - A refresh joins a load of the first page. A request for the first page takes the place of a refresh, whose callers
-///   return.
+/// A load of the whole list supersedes the loads at the ends, and ``loadFirstPage()`` also supersedes a refresh. Pages of
+/// a superseded load are not used, and its callers return without an error. The same applies to loads in flight at a reset.
 ///
-/// A page that arrives after a reset is not used either. While anything is being loaded, the state is `.loading`.
-/// Afterwards, it is `.failed` if the last attempt to load one of the parts has failed: the list, or a page at an end.
+/// ## States
 ///
-/// ## Both ends
+/// The state is `.loading` while any load is in flight, with the loaded pages as the previous value. They survive a failed
+/// load, too; only ``reset()`` drops them, before `.unknown` is published. A failure is published until its part of the
+/// list is loaded again: the whole list, which includes both ends, or the page at one end.
 ///
-/// A list that begins in its middle, or with its newest page, returns pages with a cursor of the previous one. With a
-/// `maximumPageCount`, pages beyond it leave at the end at which nothing was loaded, and can be loaded again: by the
-/// cursors that their neighbors have, or by those with which they were fetched, which the publisher remembers. If the page
-/// beyond them is being loaded then, it is not used.
+/// ## Pages at both ends
 ///
-/// If a page is followed by one that the list has already, it is added, and the list is complete at this end: the callers
-/// and the state get ``LoadError/repeatedCursor``. Cursors are compared with the lock of the publisher: `==` must not call
-/// it.
+/// A list that starts in the middle, or with its newest items, gives ``Page/previous``. With `maximumPageCount`, the list
+/// is a window: when a page is added at one end, pages leave at the other end. A page that has left can be loaded again,
+/// by the cursor of its neighbor, or else by the cursor with which it was loaded. The list remembers the cursors of all
+/// pages that have left, until the next load of the first page or reset. A load next to a page that leaves is superseded.
+///
+/// ## Repeated pages
+///
+/// If a page gives the cursor of a page that is already in the list, or its own, the list would never end. The page is
+/// kept, the list is complete at that end, and the callers and the state receive ``LoadError/repeatedCursor``. A page that
+/// is requested again nevertheless replaces the items of the first one in its place. A refresh that returns to a page
+/// fails, and the old pages stay. Cursors are compared with no lock held.
 ///
 /// ## Cancellation
 ///
@@ -87,35 +85,32 @@ public final actor PagedPublisher<Item: Sendable, Cursor: Equatable & Sendable>:
   /// The type of the elements that subscribers receive.
   public typealias Element = LoadState<Pages<Item>>
 
-  typealias Fetch = @concurrent @Sendable (Cursor?) async throws -> Page<Item, Cursor>
+  private let loader: PageLoader<Item, Cursor>
 
-  let core: LoadingCore<PagingState<Item, Cursor>>
-  private let fetch: Fetch
+  nonisolated var core: LoadingCore<PageLoader<Item, Cursor>.Model> { loader.core }
 
   /// Creates a publisher in the state `.unknown`.
   ///
-  /// - Precondition: The maximum is at least 1.
-  ///
   /// - Parameters:
-  ///   - maximumPageCount: The number of pages that are stored at most; `nil` for no limit.
-  ///   - fetch: Fetches the page at a cursor, or the first page for `nil`. Fetches overlap if both ends are loaded, or if
-  ///     the whole list is requested during the fetch of another page. They run in their own tasks, off the caller's actor:
-  ///     neither the cancellation nor the task-local values of the caller reach them.
+  ///   - maximumPageCount: The maximum number of loaded pages; `nil` for no limit.
+  ///   - fetch: Fetches the page at a cursor, or the first page for `nil`. Fetches overlap only if both ends are loaded at
+  ///     the same time, or if a load of the whole list starts during another load. They run in their own tasks, off the
+  ///     caller's actor: neither the cancellation nor the task-local values of the caller reach them.
+  /// - Precondition: The maximum number of pages is at least 1.
   public init(
     maximumPageCount: Int? = nil,
     fetch: @escaping @concurrent @Sendable (Cursor?) async throws -> Page<Item, Cursor>
   ) {
     precondition(
       maximumPageCount ?? 1 >= 1,
-      "A PagedPublisher stores at least one page: maximumPageCount has to be 1 or more, or nil."
+      "A list needs room for one page; use nil for no limit"
     )
-    core = LoadingCore()
-    self.fetch = fetch
-    core.state.withLock { $0.loading.maximumPageCount = maximumPageCount }
+    let state = PageLoader<Item, Cursor>.Model(maximumPageCount: maximumPageCount)
+    loader = PageLoader(core: LoadingCore(state), fetch: fetch)
   }
 
   deinit {
-    core.close()
+    loader.core.close()
   }
 
   /// The current state.
@@ -153,113 +148,76 @@ public final actor PagedPublisher<Item: Sendable, Cursor: Equatable & Sendable>:
 
   /// Loads the first page, which replaces all pages when it arrives.
   ///
-  /// The call joins a load of the first page in flight. Others in flight are not used: their callers return.
+  /// The call joins a load of the first page in flight, and supersedes all other loads.
   ///
   /// - Throws: The error of the fetch; a `CancellationError` if the calling task is cancelled, without any effect if it
   ///   was cancelled before the call; ``LoadError/recursiveLoad`` if called by the fetch that it would join, or by one
   ///   for which that fetch waits.
   public nonisolated func loadFirstPage() async throws {
-    try await load(.first)
+    try await loader.load(.first)
   }
 
-  /// Loads the page after the loaded ones, or the first page.
+  /// Loads the page after the loaded ones, or the first page if there are none.
   ///
-  /// The call joins a load of this page or of the whole list in flight, and does nothing after the last page.
+  /// The call joins a load of that page or of the whole list in flight, and does nothing after the last page.
   ///
-  /// - Throws: The same errors as ``loadFirstPage()``; ``LoadError/repeatedCursor`` if the page is followed by one that the
-  ///   list has already.
+  /// - Throws: The same errors as ``loadFirstPage()``; ``LoadError/repeatedCursor`` if the list returns to a page that is
+  ///   loaded already.
   public nonisolated func loadNextPage() async throws {
-    try await load(.next)
+    try await loader.load(.page(.end))
   }
 
-  /// Loads the page before the loaded ones, or the first page.
+  /// Loads the page before the loaded ones, or the first page if there are none.
   ///
-  /// The call joins a load of this page or of the whole list in flight, and does nothing before the earliest page.
+  /// The call joins a load of that page or of the whole list in flight, and does nothing if no page precedes the loaded
+  /// ones.
   ///
   /// - Throws: The same errors as ``loadNextPage()``.
   public nonisolated func loadPreviousPage() async throws {
-    try await load(.previous)
+    try await loader.load(.page(.start))
   }
 
   /// Loads all loaded pages again, in order, or the first page if there are none.
   ///
-  /// The pages are fetched one after another, as many as there are, by the cursors of the new ones; the list ends sooner if
-  /// the new pages do. The old list stays until all of them have arrived, and after a failure. Edits that are made meanwhile
-  /// are applied to the new pages, too.
+  /// The new pages are fetched one after another, each by the cursor that the new page before it gives, until there are
+  /// as many as before or the list ends. They replace the old ones together, once all have arrived. If a fetch fails, the
+  /// old pages stay. For the edits that are made meanwhile, see ``edit(_:)``.
   ///
-  /// The call joins a load of the whole list in flight.
+  /// The call joins a load of the whole list in flight, also of the first page, and supersedes all other loads.
   ///
-  /// - Throws: The same errors as ``loadNextPage()``. After a ``LoadError/repeatedCursor`` the old list stays, too.
+  /// - Throws: The same errors as ``loadNextPage()``.
   public nonisolated func refresh() async throws {
-    try await load(.refresh)
+    try await loader.load(.refresh)
   }
 
-  /// Changes the items of the loaded pages, and publishes the new state.
+  /// Changes the items of the loaded pages, and publishes the new state before it returns.
   ///
-  /// The change is visible when this method returns. Pages that are loaded later at an end are added as they are. If the
-  /// whole list is being loaded, the change is applied to the new pages, too: until then, the publisher keeps the closure.
+  /// ```swift
+  /// let letters = PagedPublisher<String, Int> { _ in Page(items: ["a", "b"], next: nil) }
+  /// try await letters.loadFirstPage()
+  /// letters.edit { items in items.removeAll { $0 == "a" } }
+  /// print(letters.state.value?.items ?? [])  // Prints "["b"]"
+  /// ```
   ///
-  /// - Parameter body: Changes the items of a page. It is called for each page in order, with no lock held, and once more
-  ///   for all pages if the list has changed meanwhile.
+  /// The body is called for each loaded page in order, with no lock held. If the list changes meanwhile, the body is
+  /// called again for the changed list, so it should have no side effects. It must not edit the same list.
+  ///
+  /// A page that is loaded later at an end of the list is added unchanged, and leaves the changes of the others alone.
+  /// If a load of the whole list is in flight, its pages are changed, too, before they replace the old ones. Until that
+  /// load ends, the list keeps every body, in order. Without pages and without such a load, the call has no effect.
+  ///
+  /// - Parameter body: A closure that changes the items of a page.
   public nonisolated func edit(_ body: @escaping @Sendable (inout [Item]) -> Void) {
-    while true {
-      let (pages, revision) = core.state.withLock { state in
-        (state.loading.content.pages.map(\.content.items), state.loading.content.revision)
-      }
-      var new = pages
-      for index in new.indices { body(&new[index]) }
-      let isDone = core.change { state, publication, _ in
-        guard state.replace(new, at: revision, by: body) else { return false }
-        if !new.isEmpty { publication = .state }
-        return true
-      }
-      if isDone { return }
-    }
+    loader.edit(body)
   }
 
   /// Drops all pages and publishes `.unknown`.
   ///
-  /// The pages are no longer accessible through ``state`` when subscribers receive `.unknown`, and a page in flight is
+  /// The pages are no longer accessible through ``state`` when subscribers receive `.unknown`, and pages in flight are
   /// not used. After this method has returned, no subscriber receives an earlier state: unread states are skipped under
   /// every buffering policy.
   public nonisolated func reset() {
-    core.change { state, publication, _ in
-      state.reset()
-      publication = .reset
-    }
-  }
-
-  private nonisolated func load(_ request: PagingState<Item, Cursor>.Request) async throws {
-    _ = try await core.load(request) { [fetch] start in
-      { try await start.pages(by: fetch) }
-    } accept: { state, fetched, flight, _ in
-      state.accept(fetched, of: flight)
-    }
-  }
-}
-
-extension PagingState.Start {
-  /// Fetches the pages, one after another.
-  fileprivate func pages(
-    by fetch: PagedPublisher<Item, Cursor>.Fetch
-  ) async throws -> PagingState.Fetched {
-    var pages: [PagingState.LoadedPage] = []
-    var cursor = (order == .backward ? cursors.last : cursors.first) ?? nil
-    while true {
-      let page = try await fetch(cursor)
-      pages.append(PagingState.LoadedPage(cursor: cursor, content: page))
-      guard pages.count < cursors.count else { break }
-      try Task.checkCancellation()
-      if order == .separate {
-        cursor = cursors[pages.count]
-        continue
-      }
-      guard let following = order == .forward ? page.next : page.previous else { break }
-      if pages.contains(where: { $0.cursor == following }) { throw LoadError.repeatedCursor }
-      cursor = following
-    }
-    if order == .backward { pages.reverse() }
-    return PagingState.Fetched(pages: pages, order: order)
+    loader.reset()
   }
 }
 

@@ -2,9 +2,9 @@
 public struct Pages<Item: Sendable>: Sendable {
   /// The items of all loaded pages, in order.
   public var items: [Item]
-  /// Whether there is no page after the loaded ones.
+  /// Whether no page follows the loaded ones.
   public var isComplete: Bool
-  /// Whether there is no page before the loaded ones.
+  /// Whether no page precedes the loaded ones.
   public var isCompleteAtStart: Bool
   /// The number of loaded pages.
   public var pageCount: Int
@@ -13,8 +13,8 @@ public struct Pages<Item: Sendable>: Sendable {
   ///
   /// - Parameters:
   ///   - items: The items of all loaded pages, in order.
-  ///   - isComplete: Whether there is no page after them.
-  ///   - isCompleteAtStart: Whether there is no page before them.
+  ///   - isComplete: Whether no page follows the loaded ones.
+  ///   - isCompleteAtStart: Whether no page precedes the loaded ones.
   ///   - pageCount: The number of loaded pages.
   public init(
     items: [Item],

@@ -2,98 +2,110 @@
 ///
 /// Invariants:
 ///
-/// - A load of the whole list, which is a new first page or all loaded pages again, is the only one. Otherwise there is at
-///   most one load at each end.
-/// - The result of a load at an end is used only if the page at that end is still the same.
-/// - The pages that have left at an end follow the loaded ones there: the one that has left last comes first.
-struct PagingState<Item: Sendable, Cursor: Equatable & Sendable>: LoadingModel {
+/// - A load of the whole list, which is a new first page or all loaded pages again, is the only load. Otherwise, there is
+///   at most one load at each edge.
+/// - A load at an edge loads the page beyond the outermost one there. If that page leaves, the load is superseded.
+/// - The published state is a function of the pages, the loads and the failures.
+///
+/// Of the user's types, only `==` of cursors is called, by ``accept(_:of:)`` and the walk. These events and
+/// edits are applied to a copy of the state, with no lock held, which replaces the state if its version is still the same.
+struct PagingState<Item: Sendable, Cursor: Equatable & Sendable, Edit: Sendable>: LoadingModel {
   typealias Value = Pages<Item>
-  typealias Edit = @Sendable (inout [Item]) -> Void
 
   /// The request of a caller.
-  enum Request: Sendable {
-    case first, previous, next, refresh
+  enum Request: Hashable, Sendable {
+    case first
+    case refresh
+    case page(PagesEdge)
   }
 
-  /// The loads that can be in flight, each of them once.
-  enum Part: Sendable {
-    case whole, previous, next
+  /// The place at which a load begins.
+  enum Start: Sendable {
+    /// The page at a cursor.
+    case page(Cursor?)
+    /// The whole list.
+    case whole(PagesWalk<Item, Cursor>)
   }
 
-  /// The pages that a load fetches.
-  struct Start: Sendable {
-    var cursors: [Cursor?]
-    var order = Order.separate
+  /// The parts of a list that are loaded, and can fail, independently.
+  enum Part: Hashable, Sendable {
+    case whole
+    case page(PagesEdge)
   }
 
-  /// The way from one page of a load to the others.
-  enum Order: Sendable {
-    /// Each page has the cursor of the next one.
-    case forward
-    /// Each page has the cursor of the previous one.
-    case backward
-    /// Each page is fetched by the cursor that it had.
-    case separate
-  }
-
-  /// A page and the cursor by which it was fetched: `nil` for the first one.
-  struct LoadedPage: Sendable {
-    let cursor: Cursor?
-    var content: Page<Item, Cursor>
-  }
-
-  /// The pages that a load has fetched.
-  struct Fetched: Sendable {
-    var pages: [LoadedPage]
-    let order: Order
-    /// The number of edits that they have already, of those since the load has begun.
-    var editCount = 0
-  }
-
-  struct Load: Sendable {
-    let flight: Flight
-    /// Whether it loads all pages again.
-    var isRefresh = false
-    /// The failure before the load.
-    let formerFailure: Failure?
-  }
-
-  /// The last failure, until the same part is loaded again.
+  /// The last failure of a part, until that part is loaded again.
   struct Failure: Sendable {
     let part: Part
     let error: any Error
+    /// Its number in the order of failures.
+    let number: Int
+  }
+
+  /// A load of the whole list.
+  struct WholeLoad: Sendable {
+    let flight: Flight
+    let isRefresh: Bool
+    /// The failure that the load has replaced.
+    let replaced: Failure?
+    /// The edits since the load has begun, which are applied to its pages, too.
+    var edits: [Edit] = []
+  }
+
+  /// A load of the page beyond an edge.
+  struct PageLoad: Sendable {
+    let flight: Flight
+    let cursor: Cursor?
+    /// The failure that the load has replaced.
+    let replaced: Failure?
+  }
+
+  /// The effect of the result of a load.
+  enum Acceptance: Hashable, Sendable {
+    /// The load was superseded, or the list was reset.
+    case ignored
+    case accepted
+    /// The cursor of a page returns to a page that is there already.
+    case repeated
   }
 
   /// Everything but the parts that a change has replaced.
   struct Content: Sendable {
-    var pages: [LoadedPage] = []
-    /// The items of all pages; `nil` before the first page has been loaded.
+    var list = PagesList<Item, Cursor>()
+    /// The loaded pages as one; `nil` before the first page.
     var value: Pages<Item>?
-    /// The cursors of the pages that have left at the start.
-    var leftAtStart: [Cursor?] = []
-    /// The cursors of the pages that have left at the end.
-    var leftAtEnd: [Cursor?] = []
-    var failure: Failure?
-    var loads: [Part: Load] = [:]
-    /// The edits since a load of the whole list has begun.
-    var edits: [Edit] = []
-    /// Counts changes of the pages and their items.
-    var revision = 0
+    var whole: WholeLoad?
+    var ends = PagesEdge.Pair<PageLoad?>(start: nil, end: nil)
+    /// The failures, at most one for each part.
+    var failures: [Failure] = []
+    var failureCount = 0
   }
 
-  private(set) var content = Content()
+  private let maximumPageCount: Int?
+  private var content = Content()
   private var former: Content?
-  /// The largest number of pages; `nil` for no limit.
-  var maximumPageCount: Int?
+  /// Counts the changes.
+  private(set) var version: UInt64 = 0
 
-  init() {}
+  /// - Parameter maximumPageCount: The maximum number of pages, at least 1; `nil` for no limit.
+  init(maximumPageCount: Int? = nil) {
+    self.maximumPageCount = maximumPageCount
+  }
 
   var current: LoadState<Pages<Item>> {
     let value = content.value
-    if !content.loads.isEmpty { return .loading(previous: value) }
-    if let failure = content.failure { return .failed(failure.error, previous: value) }
+    if isLoading { return .loading(previous: value) }
+    if let failure = content.failures.max(by: { $0.number < $1.number }) {
+      return .failed(failure.error, previous: value)
+    }
     return value.map { .loaded($0) } ?? .unknown
   }
+
+  private var isLoading: Bool {
+    content.whole != nil || content.ends.start != nil || content.ends.end != nil
+  }
+
+  /// The number of edits that are kept until the load of the whole list ends.
+  var keptEditCount: Int { content.whole?.edits.count ?? 0 }
 
   mutating func takeFormer() -> Content? {
     former.take()
@@ -103,229 +115,179 @@ struct PagingState<Item: Sendable, Cursor: Equatable & Sendable>: LoadingModel {
 
   func timeUntilStale(after age: Duration?, at now: Duration) -> Duration? { nil }
 
-  /// Changes the content; what it has replaced is released later.
-  private mutating func change<Result>(_ body: (inout Content) -> Result) -> Result {
+  /// Changes the content; the replaced parts are kept until they are taken.
+  private mutating func change(_ body: (inout Content) -> Void) {
     if former == nil { former = content }
-    return body(&content)
+    version &+= 1
+    body(&content)
   }
 
-  // MARK: - Loads
+  /// Drops everything.
+  mutating func reset() {
+    change { $0 = Content() }
+  }
+
+  // MARK: - Requests
 
   func answer(to request: Request, isStale: Bool) -> LoadingAnswer<Pages<Item>> {
-    if let whole = content.loads[.whole] {
-      // A request for the first page is not served by the pages of a list that may begin elsewhere.
+    if let whole = content.whole {
+      // A request for the first page is not served by a refresh, which can begin elsewhere and takes longer.
       return request == .first && whole.isRefresh ? .begins : .joins(whole.flight)
     }
-    guard let part = part(of: request), let value = content.value else { return .begins }
-    if let load = content.loads[part] { return .joins(load.flight) }
-    return content.place(beyond: part) == nil ? .known(value) : .begins
-  }
-
-  /// The end at which a request is answered; `nil` if the whole list is loaded.
-  private func part(of request: Request) -> Part? {
-    guard !content.pages.isEmpty else { return nil }
-    return switch request {
-    case .first, .refresh: nil
-    case .previous: .previous
-    case .next: .next
-    }
+    guard case .page(let edge) = request, let value = content.value else { return .begins }
+    if let load = content.ends[edge] { return .joins(load.flight) }
+    return content.list.isComplete(at: edge) ? .known(value) : .begins
   }
 
   mutating func begin(_ flight: Flight, for request: Request) -> Start {
-    let part = part(of: request)
-    let isRefresh = request == .refresh && !content.pages.isEmpty
-    return change { content in
-      guard let part else {
-        let failure = content.failure ?? content.loads.values.lazy.compactMap(\.formerFailure).first
-        content.edits = []
-        content.failure = nil
-        // Pages of the ends that arrive later are not used.
-        content.loads = [
-          .whole: Load(flight: flight, isRefresh: isRefresh, formerFailure: failure)
-        ]
-        return isRefresh ? content.everything : Start(cursors: [nil])
+    if case .page(let edge) = request, let cursor = content.list.cursor(beyond: edge) {
+      change { content in
+        let replaced = content.takeFailure(of: .page(edge))
+        content.ends[edge] = PageLoad(flight: flight, cursor: cursor, replaced: replaced)
       }
-      let failure = content.failure?.part == part ? content.failure.take() : nil
-      content.loads[part] = Load(flight: flight, formerFailure: failure)
-      return Start(cursors: [content.place(beyond: part) ?? nil])
+      return .page(cursor)
     }
+    let isRefresh = request == .refresh && content.value != nil
+    let walk = isRefresh ? content.list.refreshingWalk : PagesWalk()
+    change { content in
+      // Pages beyond the edges that arrive later are not used.
+      for edge in PagesEdge.allCases { content.supersede(edge) }
+      let replaced = content.whole.map(\.replaced) ?? content.takeFailure(of: .whole)
+      content.whole = WholeLoad(flight: flight, isRefresh: isRefresh, replaced: replaced)
+    }
+    return .whole(walk)
   }
+
+  // MARK: - The end of a load
 
   func isCurrent(_ flight: Flight) -> Bool {
     part(of: flight) != nil
   }
 
   private func part(of flight: Flight) -> Part? {
-    content.loads.first { $0.value.flight === flight }?.key
+    if content.whole?.flight === flight { return .whole }
+    return PagesEdge.allCases.first { content.ends[$0]?.flight === flight }.map { .page($0) }
   }
 
-  mutating func fail(_ flight: Flight, with error: any Error) {
-    guard let part = part(of: flight) else { return }
+  /// Records that a load has failed.
+  ///
+  /// - Returns: Whether the state has changed.
+  mutating func fail(_ flight: Flight, with error: any Error) -> Bool {
+    guard let part = part(of: flight) else { return false }
     change { content in
-      content.loads[part] = nil
-      content.edits = []
-      content.failure = Failure(part: part, error: error)
+      content.end(part)
+      content.add(error, of: part)
     }
+    return true
   }
 
   mutating func abandon(_ flight: Flight) -> Bool {
     guard let part = part(of: flight) else { return false }
     change { content in
-      let load = content.loads.removeValue(forKey: part)
-      content.edits = []
-      content.failure = content.failure ?? load?.formerFailure
+      let replaced = content.end(part)
+      if let replaced { content.failures.append(replaced) }
     }
     return true
   }
 
-  /// Records the pages that a load has brought.
+  /// Records the page that a load beyond an edge has brought.
+  mutating func accept(_ page: Page<Item, Cursor>, of flight: Flight) -> Acceptance {
+    guard case .page(let edge) = part(of: flight), let load = content.ends[edge] else {
+      return .ignored
+    }
+    let page = LoadedPage(cursor: load.cursor, page)
+    let limit = maximumPageCount ?? .max
+    var isRepeated = false
+    change { content in
+      content.end(.page(edge))
+      isRepeated = !content.list.add(page, at: edge)
+      if isRepeated { content.add(LoadError.repeatedCursor, of: .page(edge)) }
+      while content.list.pages.count > limit {
+        content.list.removePage(at: edge.opposite)
+        // A load or a failure there is of a page that no longer follows the list.
+        content.ends[edge.opposite] = nil
+        _ = content.takeFailure(of: .page(edge.opposite))
+      }
+      content.value = content.list.value
+    }
+    return isRepeated ? .repeated : .accepted
+  }
+
+  /// Records the pages that a load of the whole list has brought.
   ///
   /// - Parameters:
-  ///   - fetched: The pages.
-  ///   - flight: The load, which is current.
-  /// - Returns: The effect on the list.
-  mutating func accept(_ fetched: Fetched, of flight: Flight) -> LoadingVerdict<Fetched> {
-    guard let part = part(of: flight), let page = fetched.pages.first else { return .accepted }
-    if part == .whole {
-      let edits = content.edits
-      guard edits.count == fetched.editCount else {
-        return .outdated { fetched.applying(edits) }
-      }
-      replaceAll(by: fetched)
-      return .accepted
-    }
-    let (repeats, limit) = (content.repeats(page, at: part), maximumPageCount)
+  ///   - walk: The pages.
+  ///   - flight: The load.
+  ///   - apply: Applies an edit that was made since the load has begun.
+  /// - Returns: Whether the pages are used.
+  mutating func accept(
+    _ walk: PagesWalk<Item, Cursor>,
+    of flight: Flight,
+    _ apply: (Edit, inout [Item]) -> Void
+  ) -> Acceptance {
+    guard let whole = content.whole, whole.flight === flight else { return .ignored }
+    var list = content.list
+    list.replace(by: walk, isRefresh: whole.isRefresh)
+    for edit in whole.edits { list.edit { apply(edit, &$0) } }
     change { content in
-      content.loads[part] = nil
-      content.add(page, at: part, isLast: repeats, limit)
-      if repeats { content.failure = Failure(part: part, error: LoadError.repeatedCursor) }
+      content.end(.whole)
+      content.failures = []
+      content.list = list
+      content.value = list.value
     }
-    return repeats ? .rejected(LoadError.repeatedCursor) : .accepted
-  }
-
-  private mutating func replaceAll(by fetched: Fetched) {
-    change { content in
-      let isRefresh = content.loads[.whole]?.isRefresh ?? false
-      content.loads = [:]
-      content.edits = []
-      content.pages = fetched.pages
-      // The new pages say what follows them; where they do not, it is what has left.
-      if !isRefresh || fetched.order == .forward { content.leftAtEnd = [] }
-      if !isRefresh || fetched.order == .backward { content.leftAtStart = [] }
-      content.combine()
-    }
-  }
-
-  /// Drops everything.
-  mutating func reset() {
-    change { content in
-      content = Content(revision: content.revision + 1)
-    }
+    return .accepted
   }
 
   // MARK: - Edits
 
-  /// Replaces the items of the pages, unless they have changed since a revision.
+  /// Changes the items of every page, and keeps the edit for the pages of a load of the whole list.
   ///
   /// - Parameters:
-  ///   - pages: The new items of each page.
-  ///   - revision: The revision of the items from which they were made.
-  ///   - edit: The edit that has made them. It is applied again to pages that replace these.
-  /// - Returns: Whether they were replaced.
-  mutating func replace(_ pages: [[Item]], at revision: Int, by edit: @escaping Edit) -> Bool {
-    guard content.revision == revision else { return false }
+  ///   - edit: The edit.
+  ///   - apply: Applies it to the items of a page.
+  /// - Returns: Whether the state has changed, and whether subscribers receive that.
+  mutating func edit(
+    _ edit: Edit,
+    _ apply: (Edit, inout [Item]) -> Void
+  ) -> (isChanged: Bool, isPublished: Bool) {
+    let hasPages = content.value != nil
+    guard hasPages || content.whole != nil else { return (false, false) }
+    var list = content.list
+    list.edit { apply(edit, &$0) }
     change { content in
-      if content.loads[.whole] != nil { content.edits.append(edit) }
-      guard !pages.isEmpty else { return }
-      for (index, items) in pages.enumerated() { content.pages[index].content.items = items }
-      content.combine()
+      content.whole?.edits.append(edit)
+      guard hasPages else { return }
+      content.list = list
+      content.value = list.value
     }
-    return true
+    return (true, hasPages)
   }
 }
 
 extension PagingState.Content {
-  /// Returns the cursor of the page that follows the loaded ones at an end; `nil` if there is none.
-  func place(beyond part: PagingState.Part) -> Cursor?? {
+  /// Takes out the failure of a part.
+  mutating func takeFailure(of part: PagingState.Part) -> PagingState.Failure? {
+    failures.firstIndex { $0.part == part }.map { failures.remove(at: $0) }
+  }
+
+  mutating func add(_ error: any Error, of part: PagingState.Part) {
+    failureCount += 1
+    failures.append(PagingState.Failure(part: part, error: error, number: failureCount))
+  }
+
+  /// Ends the load of a part.
+  ///
+  /// - Returns: The failure that it had replaced.
+  @discardableResult
+  mutating func end(_ part: PagingState.Part) -> PagingState.Failure? {
     switch part {
-    case .whole: nil
-    case .next: pages.last?.content.next.map { .some($0) } ?? leftAtEnd.last
-    case .previous: pages.first?.content.previous.map { .some($0) } ?? leftAtStart.last
+    case .whole: whole.take()?.replaced
+    case .page(let edge): ends[edge].take()?.replaced
     }
   }
 
-  /// The pages that have to be loaded again, and the way from one to the others.
-  var everything: PagingState.Start {
-    let order: PagingState.Order =
-      if pages.dropLast().allSatisfy({ $0.content.next != nil }) {
-        .forward
-      } else if pages.dropFirst().allSatisfy({ $0.content.previous != nil }) {
-        .backward
-      } else {
-        .separate
-      }
-    return PagingState.Start(cursors: pages.map(\.cursor), order: order)
-  }
-
-  /// Returns whether the page after a new one is there already.
-  func repeats(_ page: PagingState.LoadedPage, at part: PagingState.Part) -> Bool {
-    let (following, left) =
-      part == .previous
-      ? (page.content.previous, leftAtEnd) : (page.content.next, leftAtStart)
-    guard let following else { return false }
-    return page.cursor == following || pages.contains { $0.cursor == following }
-      || left.contains(following)
-  }
-
-  /// Adds a page at an end. Pages leave at the other one.
-  mutating func add(
-    _ page: PagingState.LoadedPage,
-    at part: PagingState.Part,
-    isLast: Bool,
-    _ limit: Int?
-  ) {
-    var page = page
-    if part == .previous {
-      _ = leftAtStart.popLast()
-      if isLast { (page.content.previous, leftAtStart) = (nil, []) }
-      pages.insert(page, at: 0)
-    } else {
-      _ = leftAtEnd.popLast()
-      if isLast { (page.content.next, leftAtEnd) = (nil, []) }
-      pages.append(page)
-    }
-    while let limit, pages.count > limit {
-      if part == .previous {
-        leftAtEnd.append(pages.removeLast().cursor)
-        loads[.next] = nil
-      } else {
-        leftAtStart.append(pages.removeFirst().cursor)
-        loads[.previous] = nil
-      }
-    }
-    combine()
-  }
-
-  /// Updates the value after a change of the pages.
-  mutating func combine() {
-    revision += 1
-    value = Pages(
-      items: pages.flatMap(\.content.items),
-      isComplete: place(beyond: .next) == nil,
-      isCompleteAtStart: place(beyond: .previous) == nil,
-      pageCount: pages.count
-    )
-  }
-}
-
-extension PagingState.Fetched {
-  /// Returns the pages with all edits that they do not have yet.
-  func applying(_ edits: [PagingState.Edit]) -> Self {
-    var copy = self
-    for edit in edits.dropFirst(editCount) {
-      for index in copy.pages.indices { edit(&copy.pages[index].content.items) }
-    }
-    copy.editCount = edits.count
-    return copy
+  /// Ends a load beyond an edge whose page is not used.
+  mutating func supersede(_ edge: PagesEdge) {
+    if let replaced = end(.page(edge)) { failures.append(replaced) }
   }
 }
