@@ -26,8 +26,9 @@
 /// ## States
 ///
 /// The state is `.loading` while any load is in flight, with the loaded pages as the previous value. They survive a failed
-/// load, too; only ``reset()`` drops them, before `.unknown` is published. A failure is published until its part of the
-/// list is loaded again: the whole list, which includes both ends, or the page at one end.
+/// load, too; only ``reset()`` drops them, before `.unknown` is published. After a failed load, the state is `.failed`
+/// until the same end is loaded again, or the whole list. A failed load of the whole list is also replaced by a load at
+/// one of the ends.
 ///
 /// ## Pages at both ends
 ///

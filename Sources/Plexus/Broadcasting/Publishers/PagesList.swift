@@ -88,10 +88,10 @@ struct PagesList<Item: Sendable, Cursor: Equatable & Sendable>: Sendable {
       if isComplete(at: edge) { close(edge) }
       return true
     }
-    guard pages.contains(where: { $0.cursor == link }) || others.contains(where: { $0.cursor == link })
-    else { return true }
-    close(edge)
-    return false
+    let isRepeated =
+      pages.contains { $0.cursor == link } || others.contains { $0.cursor == link }
+    if isRepeated { close(edge) }
+    return !isRepeated
   }
 
   /// Removes the outermost of several pages.

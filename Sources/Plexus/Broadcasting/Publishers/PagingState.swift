@@ -34,6 +34,8 @@ struct PagingState<Item: Sendable, Cursor: Equatable & Sendable, Edit: Sendable>
   }
 
   /// The last failure of a part, until that part is loaded again.
+  ///
+  /// A load of the whole list also replaces failures at the edges, and a load at an edge that of the whole list.
   struct Failure: Sendable {
     let part: Part
     let error: any Error
@@ -45,8 +47,8 @@ struct PagingState<Item: Sendable, Cursor: Equatable & Sendable, Edit: Sendable>
   struct WholeLoad: Sendable {
     let flight: Flight
     let isRefresh: Bool
-    /// The failure that the load has replaced.
-    let replaced: Failure?
+    /// The failures that the load has replaced.
+    let replaced: [Failure]
     /// The edits since the load has begun, which are applied to its pages, too.
     var edits: [Edit] = []
   }
@@ -55,8 +57,8 @@ struct PagingState<Item: Sendable, Cursor: Equatable & Sendable, Edit: Sendable>
   struct PageLoad: Sendable {
     let flight: Flight
     let cursor: Cursor?
-    /// The failure that the load has replaced.
-    let replaced: Failure?
+    /// The failures that the load has replaced.
+    var replaced: [Failure]
   }
 
   /// The effect of the result of a load.
@@ -142,7 +144,7 @@ struct PagingState<Item: Sendable, Cursor: Equatable & Sendable, Edit: Sendable>
   mutating func begin(_ flight: Flight, for request: Request) -> Start {
     if case .page(let edge) = request, let cursor = content.list.cursor(beyond: edge) {
       change { content in
-        let replaced = content.takeFailure(of: .page(edge))
+        let replaced = content.takeFailures { $0 == .page(edge) || $0 == .whole }
         content.ends[edge] = PageLoad(flight: flight, cursor: cursor, replaced: replaced)
       }
       return .page(cursor)
@@ -151,8 +153,8 @@ struct PagingState<Item: Sendable, Cursor: Equatable & Sendable, Edit: Sendable>
     let walk = isRefresh ? content.list.refreshingWalk : PagesWalk()
     change { content in
       // Pages beyond the edges that arrive later are not used.
-      for edge in PagesEdge.allCases { content.supersede(edge) }
-      let replaced = content.whole.map(\.replaced) ?? content.takeFailure(of: .whole)
+      for part in [Part.whole, .page(.start), .page(.end)] { content.abandon(part) }
+      let replaced = content.takeFailures { _ in true }
       content.whole = WholeLoad(flight: flight, isRefresh: isRefresh, replaced: replaced)
     }
     return .whole(walk)
@@ -175,7 +177,7 @@ struct PagingState<Item: Sendable, Cursor: Equatable & Sendable, Edit: Sendable>
   mutating func fail(_ flight: Flight, with error: any Error) -> Bool {
     guard let part = part(of: flight) else { return false }
     change { content in
-      content.end(part)
+      content.finish(part)
       content.add(error, of: part)
     }
     return true
@@ -183,10 +185,7 @@ struct PagingState<Item: Sendable, Cursor: Equatable & Sendable, Edit: Sendable>
 
   mutating func abandon(_ flight: Flight) -> Bool {
     guard let part = part(of: flight) else { return false }
-    change { content in
-      let replaced = content.end(part)
-      if let replaced { content.failures.append(replaced) }
-    }
+    change { $0.abandon(part) }
     return true
   }
 
@@ -199,14 +198,14 @@ struct PagingState<Item: Sendable, Cursor: Equatable & Sendable, Edit: Sendable>
     let limit = maximumPageCount ?? .max
     var isRepeated = false
     change { content in
-      content.end(.page(edge))
+      content.finish(.page(edge))
       isRepeated = !content.list.add(page, at: edge)
       if isRepeated { content.add(LoadError.repeatedCursor, of: .page(edge)) }
       while content.list.pages.count > limit {
         content.list.removePage(at: edge.opposite)
         // A load or a failure there is of a page that no longer follows the list.
         content.ends[edge.opposite] = nil
-        _ = content.takeFailure(of: .page(edge.opposite))
+        _ = content.takeFailures { $0 == .page(edge.opposite) }
       }
       content.value = content.list.value
     }
@@ -230,8 +229,7 @@ struct PagingState<Item: Sendable, Cursor: Equatable & Sendable, Edit: Sendable>
     list.replace(by: walk, isRefresh: whole.isRefresh)
     for edit in whole.edits { list.edit { apply(edit, &$0) } }
     change { content in
-      content.end(.whole)
-      content.failures = []
+      content.finish(.whole)
       content.list = list
       content.value = list.value
     }
@@ -265,29 +263,37 @@ struct PagingState<Item: Sendable, Cursor: Equatable & Sendable, Edit: Sendable>
 }
 
 extension PagingState.Content {
-  /// Takes out the failure of a part.
-  mutating func takeFailure(of part: PagingState.Part) -> PagingState.Failure? {
-    failures.firstIndex { $0.part == part }.map { failures.remove(at: $0) }
-  }
-
   mutating func add(_ error: any Error, of part: PagingState.Part) {
     failureCount += 1
     failures.append(PagingState.Failure(part: part, error: error, number: failureCount))
   }
 
+  /// Takes out the failures of some parts.
+  mutating func takeFailures(
+    of isIncluded: (PagingState.Part) -> Bool
+  ) -> [PagingState.Failure] {
+    let taken = failures.filter { isIncluded($0.part) }
+    failures.removeAll { isIncluded($0.part) }
+    return taken
+  }
+
   /// Ends the load of a part.
-  ///
-  /// - Returns: The failure that it had replaced.
-  @discardableResult
-  mutating func end(_ part: PagingState.Part) -> PagingState.Failure? {
+  mutating func finish(_ part: PagingState.Part) {
     switch part {
-    case .whole: whole.take()?.replaced
-    case .page(let edge): ends[edge].take()?.replaced
+    case .whole:
+      whole = nil
+    case .page(let edge):
+      ends[edge] = nil
+      // The failure of the whole list does not come back if the other load is abandoned.
+      ends[edge.opposite]?.replaced.removeAll { $0.part == .whole }
     }
   }
 
-  /// Ends a load beyond an edge whose page is not used.
-  mutating func supersede(_ edge: PagesEdge) {
-    if let replaced = end(.page(edge)) { failures.append(replaced) }
+  /// Ends the load of a part, if any, as if it had not begun.
+  mutating func abandon(_ part: PagingState.Part) {
+    switch part {
+    case .whole: failures += whole.take()?.replaced ?? []
+    case .page(let edge): failures += ends[edge].take()?.replaced ?? []
+    }
   }
 }
