@@ -22,7 +22,7 @@ internal import Synchronization
 ///
 /// ## Sign-out
 ///
-/// ``clear()`` resets every list, including those that your code holds. Register the map in a ``MuxRepository`` to clear it
+/// ``clear()`` resets every list, also the lists that your code holds. Register the map in a ``MuxRepository`` to clear it
 /// together with others. ``MuxRepository/clearMemory()`` evicts the lists that are not in use, and leaves the others
 /// unchanged.
 ///

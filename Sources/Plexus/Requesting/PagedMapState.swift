@@ -35,7 +35,7 @@ struct PagedMapState<Key: Hashable & Sendable, List: AnyObject & Sendable>: Send
 
   var count: Int { table.count }
 
-  /// All lists, including those that are being evicted and are held elsewhere.
+  /// All lists, also during their eviction if anything holds them.
   var lists: [List] { table.entries.compactMap(\.element.living) }
 
   /// Returns the list of a key, if there is one.

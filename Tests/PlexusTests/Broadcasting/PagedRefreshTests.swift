@@ -48,7 +48,7 @@ import Testing
         catalog.gate.admit(1)
         await catalog.gate.arrivals(count + 1)
       }
-      // The page at the gate has been asked for; the next one is the second one to fail.
+      // The page at the gate is being fetched; the next one is the second one to fail.
       if failing < 2 { catalog.fail(LoadingFailure.second) } else { refreshing.cancel() }
       catalog.gate.open()
       if failing < 2 {

@@ -33,12 +33,16 @@ import Testing
       return state.accept(page, of: flight)
     case .whole(var walk):
       #expect(walk.add(page))
-      return accept(walk, of: flight, &state)
+      return accept(&walk, of: flight, &state)
     }
   }
 
-  func accept(_ walk: Walk, of flight: Flight, _ state: inout State) -> State.Acceptance {
-    state.accept(walk, of: flight) { edit, items in edit(&items) }
+  func accept(
+    _ walk: inout Walk,
+    of flight: Flight,
+    _ state: inout State
+  ) -> State.Acceptance {
+    state.accept(&walk, of: flight) { edit, items in edit(&items) }
   }
 
   /// Loads all pages again, from an origin that is given as pages by cursor.
@@ -53,7 +57,7 @@ import Testing
       asked.append(cursor)
       guard let page = origin[cursor], walk.add(page) else { throw LoadError.repeatedCursor }
     }
-    #expect(accept(walk, of: flight, &state) == .accepted)
+    #expect(accept(&walk, of: flight, &state) == .accepted)
     return asked
   }
 
@@ -136,7 +140,7 @@ import Testing
     let (first, _) = try begin(&state, .first)
     guard case .whole(var walk) = start else { throw LoadingFailure.first }
     #expect(walk.add(Page(items: ["late"], next: nil)))
-    #expect(accept(walk, of: refresh, &state) == .ignored)
+    #expect(accept(&walk, of: refresh, &state) == .ignored)
     guard case .joins(let joined) = state.answer(to: .refresh, isStale: false) else {
       throw LoadingFailure.second
     }
@@ -371,6 +375,24 @@ extension `Paged publisher state` {
     #expect(state.current.value?.items == ["0", "1!", "2"])
     #expect(cursor(state, .start) == nil)
     #expect(cursor(state, .end) == .some(3))
+  }
+
+  @Test func `an edit is applied once to the pages of a refresh, however often they are offered`()
+    throws
+  {
+    var state = State()
+    try load(&state, .first, "a", next: 1)
+    try load(&state, .page(.end), "b")
+    let (flight, start) = try begin(&state, .refresh)
+    guard case .whole(var walk) = start else { throw LoadingFailure.first }
+    #expect(walk.add(Page(items: ["a"], next: 1)) && walk.add(Page(items: ["b"], next: nil)))
+    for number in 1...3 {
+      _ = state.edit({ $0.append("\(number)") }, { edit, items in edit(&items) })
+      var copy = state
+      #expect(accept(&walk, of: flight, &copy) == .accepted)
+      let edits = (1...number).map { "\($0)" }
+      #expect(copy.current.value?.items == ["a"] + edits + ["b"] + edits)
+    }
   }
 
   @Test func `a walk does not continue with a page that it has, or that it has passed`() {

@@ -70,7 +70,7 @@ import Testing
     #expect(state.count == 2)
   }
 
-  @Test func `a key whose list has gone during its eviction gets a new one`() {
+  @Test func `a key whose list is released during its eviction gets a new one`() {
     var state = State()
     add(0..<1, to: &state)
     _ = state.evict(to: 0, hasSubscribers: \.isWatched)

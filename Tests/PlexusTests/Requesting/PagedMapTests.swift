@@ -53,7 +53,7 @@ import Testing
   }
 
   @Test(.guarantee(.mapsOfListsKeepThoseInUse))
-  func `a map of lists never evicts a list with subscribers, whoever holds it`() async throws {
+  func `a map of lists never evicts a list with subscribers`() async throws {
     let map = makeMap(capacity: 0)
     let states = map["a"].subscription(bufferingPolicy: .unbounded)
     let token = map["b"].observe { (_: LoadState<Pages<String>>) in }
@@ -202,7 +202,7 @@ import Testing
     #expect(census.living <= 2)
   }
 
-  @Test func `a map of lists refuses limits without a meaning`() async {
+  @Test(.startsProcess) func `a map of lists refuses limits without a meaning`() async {
     await #expect(processExitsWith: .failure) {
       _ = PagedMap<Int, Int, Int>(capacity: -1) { _, _ in Page(items: [], next: nil) }
     }

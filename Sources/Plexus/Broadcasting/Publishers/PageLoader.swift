@@ -22,7 +22,7 @@ struct PageLoader<Item: Sendable, Cursor: Equatable & Sendable>: Sendable {
           try await pages(of: walk, for: flight)
         } finish: { result in
           end(flight, with: result) { state, walk in
-            state.accept(walk, of: flight) { edit, items in edit(&items) }
+            state.accept(&walk, of: flight) { edit, items in edit(&items) }
           }
         }
       }
@@ -47,13 +47,13 @@ struct PageLoader<Item: Sendable, Cursor: Equatable & Sendable>: Sendable {
   private func end<Output: Sendable>(
     _ flight: Flight,
     with result: Result<Output, any Error>,
-    _ accept: (inout Model, Output) -> Model.Acceptance
+    _ accept: (inout Model, inout Output) -> Model.Acceptance
   ) {
     var error: (any Error)?
     switch result {
-    case .success(let output):
+    case .success(var output):
       let acceptance = transact { state -> (Model.Acceptance, isChanged: Bool, isPublished: Bool) in
-        let acceptance = accept(&state, output)
+        let acceptance = accept(&state, &output)
         return (acceptance, acceptance != .ignored, true)
       }
       if acceptance == .repeated { error = LoadError.repeatedCursor }

@@ -13,7 +13,7 @@ struct LoadedPage<Item: Sendable, Cursor: Equatable & Sendable>: Sendable {
   }
 }
 
-/// The loaded pages of a list, and the cursors of those that have left at its edges.
+/// The loaded pages of a list, and the cursors of pages that have left at its edges.
 ///
 /// Invariants:
 ///

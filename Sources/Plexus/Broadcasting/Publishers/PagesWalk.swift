@@ -19,6 +19,8 @@ struct PagesWalk<Item: Sendable, Cursor: Equatable & Sendable>: Sendable {
   private let passed: [Cursor?]
   /// The pages so far, in the order of loading.
   private(set) var pages: [Loaded] = []
+  /// The number of edits that the pages have received.
+  private(set) var editCount = 0
   /// The cursor of the page to load next; `nil` at the end.
   private(set) var next: Cursor??
 
@@ -54,7 +56,7 @@ struct PagesWalk<Item: Sendable, Cursor: Equatable & Sendable>: Sendable {
     let page = Loaded(cursor: cursor, page)
     pages.append(page)
     next = nil
-    // The page before the first one is not one of those that follow.
+    // The page before the first one is not one of the following ones.
     if let first = pages.first?.links[direction.opposite],
       pages.contains(where: { $0.cursor == first })
     {
@@ -75,5 +77,15 @@ struct PagesWalk<Item: Sendable, Cursor: Equatable & Sendable>: Sendable {
     }
     if step != nil { next = .some(following) }
     return true
+  }
+
+  /// Changes the items of every page.
+  mutating func edit(_ body: (inout [Item]) -> Void) {
+    for index in inListOrder { body(&pages[index].items) }
+    editCount += 1
+  }
+
+  private var inListOrder: [Int] {
+    direction == .end ? Array(pages.indices) : pages.indices.reversed()
   }
 }

@@ -66,7 +66,7 @@ struct PagingState<Item: Sendable, Cursor: Equatable & Sendable, Edit: Sendable>
     /// The load was superseded, or the list was reset.
     case ignored
     case accepted
-    /// The cursor of a page returns to a page that is there already.
+    /// The cursor of a page returns to a page that is already in the list.
     case repeated
   }
 
@@ -215,19 +215,20 @@ struct PagingState<Item: Sendable, Cursor: Equatable & Sendable, Edit: Sendable>
   /// Records the pages that a load of the whole list has brought.
   ///
   /// - Parameters:
-  ///   - walk: The pages.
+  ///   - walk: The pages, which receive the edits that were made since the load has begun. If the state has changed
+  ///     meanwhile, so that this event is repeated, they receive only the new ones.
   ///   - flight: The load.
-  ///   - apply: Applies an edit that was made since the load has begun.
+  ///   - apply: Applies an edit to the items of a page.
   /// - Returns: Whether the pages are used.
   mutating func accept(
-    _ walk: PagesWalk<Item, Cursor>,
+    _ walk: inout PagesWalk<Item, Cursor>,
     of flight: Flight,
     _ apply: (Edit, inout [Item]) -> Void
   ) -> Acceptance {
     guard let whole = content.whole, whole.flight === flight else { return .ignored }
+    for edit in whole.edits.dropFirst(walk.editCount) { walk.edit { apply(edit, &$0) } }
     var list = content.list
     list.replace(by: walk, isRefresh: whole.isRefresh)
-    for edit in whole.edits { list.edit { apply(edit, &$0) } }
     change { content in
       content.finish(.whole)
       content.list = list

@@ -130,7 +130,7 @@ struct PagesWorld {
     guard case .page(let edge) = part, let first = pages.first, let last = pages.last else {
       return false
     }
-    // Where the pages give no cursors, those that have left are remembered.
+    // Where the pages give no cursors, departed pages are remembered.
     return switch (edge, style) {
     case (.start, .forward): first.number == 0
     case (.start, _): !first.hasPrevious
@@ -163,7 +163,7 @@ struct PagesWorld {
         if !walk.add(page) { brokenPromise = "a cursor was taken for a repeated one" }
       }
       if walk.direction == .start { new.reverse() }
-      acceptance = state.accept(walk, of: flights[id]) { edit, items in
+      acceptance = state.accept(&walk, of: flights[id]) { edit, items in
         items = items.map { "\($0)~\(edit)" }
       }
     }
@@ -186,7 +186,7 @@ struct PagesWorld {
   }
 
   private mutating func replaceAll(by new: [Known], _ load: Load) {
-    // The pages of before, unless the list is shorter now.
+    // The former pages, unless the list is shorter now.
     var numbers = load.isRefresh ? pages.map(\.number) : [0]
     let isCut = load.isRefresh && style != .backward && origin.isShort
     // A page that was loaded again at the start can deny the page that follows it.
@@ -251,7 +251,7 @@ struct PagesWorld {
 
   // MARK: - The belief
 
-  /// The failures that no later load has replaced, except those that were abandoned or superseded.
+  /// The failures that no later load has replaced; an abandoned or superseded load replaces none.
   private var lastFailure: String? {
     failures.filter { failure in
       !loads.contains { load in
