@@ -32,7 +32,7 @@ import Testing
     case .page:
       return state.accept(page, of: flight)
     case .whole(var walk):
-      #expect(walk.add(page))
+      #expect(walk.add(page) == true)
       return accept(&walk, of: flight, &state)
     }
   }
@@ -139,7 +139,7 @@ import Testing
     let (refresh, start) = try begin(&state, .refresh)
     let (first, _) = try begin(&state, .first)
     guard case .whole(var walk) = start else { throw LoadingFailure.first }
-    #expect(walk.add(Page(items: ["late"], next: nil)))
+    #expect(walk.add(Page(items: ["late"], next: nil)) == true)
     #expect(accept(&walk, of: refresh, &state) == .ignored)
     guard case .joins(let joined) = state.answer(to: .refresh, isStale: false) else {
       throw LoadingFailure.second
@@ -406,7 +406,7 @@ extension `Paged publisher state` {
       #expect(isNew == (previous == 0 && next == 2))
     }
     var walk = Walk(refreshing: [first, second], towards: .end, passed: [])
-    #expect(walk.add(Page(items: [], next: 2)))
-    #expect(!walk.add(Page(items: [], next: 1)))
+    #expect(walk.add(Page(items: [], next: 2)) == true)
+    #expect(walk.add(Page(items: [], next: 1)) == false)
   }
 }
