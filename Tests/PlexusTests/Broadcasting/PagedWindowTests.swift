@@ -198,6 +198,6 @@ import Testing
     for _ in 0..<3 { try await list.loadPreviousPage() }
     try await list.refresh()
     list.edit { _ in use() }
-    #expect(list.state.value?.items == [-1, 0])
+    #expect(list.state.value?.items == [-2, -1])
   }
 }

@@ -44,12 +44,13 @@ import Testing
     for key in ["a", "b", "c"] { try await map[key].loadFirstPage() }
     try await map["a"].loadNextPage()
     _ = map["d"]
-    // "d" was in use while it was created, and is now one of three.
+    // "d" is in use while it is created.
     #expect(map.count == 3)
     _ = map["e"]
     #expect(map.count == 3)
-    #expect(words(map["a"].state) == "unknown")
+    #expect(words(map["a"].state) == "loaded(a0 a1)")
     #expect(words(map["b"].state) == "unknown")
+    #expect(words(map["c"].state) == "unknown")
   }
 
   @Test(.guarantee(.mapsOfListsKeepThoseInUse))

@@ -285,7 +285,8 @@ extension PagingState.Content {
       whole = nil
     case .page(let edge):
       ends[edge] = nil
-      // The failure of the whole list does not come back if the other load is abandoned.
+      // The failure of the whole list does not come back, even if the other load is or was abandoned.
+      failures.removeAll { $0.part == .whole }
       ends[edge.opposite]?.replaced.removeAll { $0.part == .whole }
     }
   }
