@@ -782,6 +782,8 @@ public struct LinkReport : Plexus.Event {
 @nonexhaustive public enum LoadError : Error, Hashable, Sendable {
 
     case recursiveLoad
+
+    case repeatedCursor
 }
 
 extension LoadError : CustomStringConvertible {
@@ -1259,16 +1261,18 @@ public protocol OriginFailure : Error {
     var isOriginFailure: Bool { get }
 }
 
-public struct Page<Item, Cursor> : Sendable where Item : Sendable, Cursor : Sendable {
+public struct Page<Item, Cursor> : Sendable where Item : Sendable, Cursor : Equatable, Cursor : Sendable {
 
     public var items: [Item]
 
+    public var previous: Cursor?
+
     public var next: Cursor?
 
-    public init(items: [Item], next: Cursor?)
+    public init(items: [Item], previous: Cursor? = nil, next: Cursor?)
 }
 
-extension Page : Equatable where Item : Equatable, Cursor : Equatable {
+extension Page : Equatable where Item : Equatable {
 }
 
 extension Page : Hashable where Item : Hashable, Cursor : Hashable {
@@ -1318,11 +1322,32 @@ extension PageStore {
     @inlinable nonisolated public func subscription<V>(toChangesOfApp select: @escaping @Sendable (AppState) -> V, bufferingPolicy: Plexus.BufferingPolicy<Plexus.Change<V>> = .unbounded) -> Plexus.Subscription<Plexus.Change<V>> where V : Equatable, V : Sendable
 }
 
-final public actor PagedPublisher<Item, Cursor> : Plexus.StatefulBroadcaster where Item : Sendable, Cursor : Sendable {
+final public actor PagedMap<Key, Item, Cursor> where Key : Hashable, Key : Sendable, Item : Sendable, Cursor : Equatable, Cursor : Sendable {
+
+    public init(capacity: Int, maximumPageCount: Int? = nil, fetch: @escaping @Sendable (Key, Cursor?) async throws -> Plexus.Page<Item, Cursor>)
+
+    nonisolated public subscript(key: Key) -> Plexus.PagedPublisher<Item, Cursor> { get }
+
+    nonisolated public var count: Int { get }
+
+    public func clear() async throws
+
+    @discardableResult
+    nonisolated public func register(in repository: Plexus.MuxRepository = .shared) -> Self
+}
+
+extension PagedMap : Plexus.RepositoryMember {
+
+    nonisolated public func invalidate()
+
+    nonisolated public func clearMemory()
+}
+
+final public actor PagedPublisher<Item, Cursor> : Plexus.StatefulBroadcaster where Item : Sendable, Cursor : Equatable, Cursor : Sendable {
 
     public typealias Element = Plexus.LoadState<Plexus.Pages<Item>>
 
-    public init(fetch: @escaping @Sendable (Cursor?) async throws -> Plexus.Page<Item, Cursor>)
+    public init(maximumPageCount: Int? = nil, fetch: @escaping @Sendable (Cursor?) async throws -> Plexus.Page<Item, Cursor>)
 
     deinit
 
@@ -1340,6 +1365,12 @@ final public actor PagedPublisher<Item, Cursor> : Plexus.StatefulBroadcaster whe
 
     public func loadNextPage() async throws
 
+    public func loadPreviousPage() async throws
+
+    public func refresh() async throws
+
+    nonisolated public func edit(_ body: @escaping @Sendable (inout [Item]) -> Void)
+
     nonisolated public func reset()
 }
 
@@ -1356,7 +1387,11 @@ public struct Pages<Item> : Sendable where Item : Sendable {
 
     public var isComplete: Bool
 
-    public init(items: [Item], isComplete: Bool)
+    public var isCompleteAtStart: Bool
+
+    public var pageCount: Int
+
+    public init(items: [Item], isComplete: Bool, isCompleteAtStart: Bool = true, pageCount: Int = 1)
 }
 
 extension Pages : Equatable where Item : Equatable {

@@ -142,6 +142,74 @@ extension `Every order of jobs` {
       }
     }
 
+    /// A list that is endless in both directions.
+    static func makeEndlessList(maximumPageCount: Int? = nil) -> Publisher {
+      PagedPublisher(maximumPageCount: maximumPageCount) { cursor in
+        await hop()
+        let page = cursor ?? 0
+        return Page(items: [page], previous: page - 1, next: page + 1)
+      }
+    }
+
+    @Test(.guarantee(.pagesLoadAtBothEnds))
+    func `both ends of a list load at once, and an edit of any time stays`() throws {
+      try forEveryInterleaving(deviations: 4) {
+        let publisher = Self.makeEndlessList()
+        try await publisher.loadFirstPage()
+        let loads = [
+          Task { try await publisher.loadPreviousPage() }, Self.next(publisher),
+          Task { publisher.edit { $0 = $0.map { $0 == 0 ? 100 : $0 } } },
+        ]
+        for load in loads { try await load.value }
+        guard case .loaded(let pages) = publisher.state else {
+          throw Wrong(what: "\(publisher.state)")
+        }
+        try Wrong.unless(pages.items == [-1, 100, 1], "\(pages.items)")
+      }
+    }
+
+    @Test(.guarantee(.limitedListsAreWindows))
+    func `a window that loads at both ends stays without a gap`() throws {
+      try forEveryInterleaving(deviations: 4) {
+        let publisher = Self.makeEndlessList(maximumPageCount: 2)
+        try await publisher.loadFirstPage()
+        let loads = [
+          Task { try await publisher.loadPreviousPage() }, Self.next(publisher),
+        ]
+        for load in loads { try await load.value }
+        let items = publisher.state.value?.items ?? []
+        // The second page to arrive pushes out the first one.
+        try Wrong.unless([[-1, 0], [0, 1]].contains(items), "\(items)")
+      }
+    }
+
+    @Test(.guarantee(.refreshesReplaceAllPages))
+    func `an edit during a refresh is in the new pages, and a reset leaves nothing`() throws {
+      try forEveryInterleaving(deviations: 3) {
+        let publisher = Self.makePublisher()
+        for _ in 0..<2 { try await publisher.loadNextPage() }
+        let refreshing = Task { try await publisher.refresh() }
+        await hop()
+        let editing = Task {
+          let isDuring = publisher.state.isLoading
+          publisher.edit { $0.append(7) }
+          return isDuring
+        }
+        try await refreshing.value
+        let isBefore = await !editing.value
+        let items = publisher.state.value?.items
+        // An edit before the refresh is not part of its pages.
+        try Wrong.unless(items == [0, 7, 1, 7] || isBefore && items == [0, 1], "\(items ?? [])")
+        let again = Task { try await publisher.refresh() }
+        let signOut = Task { publisher.reset() }
+        try await again.value
+        await signOut.value
+        // The refresh began after the reset, or its pages are not used.
+        let left = publisher.state.value?.items
+        try Wrong.unless(left == nil || left == [0], "\(left ?? [])")
+      }
+    }
+
     @Test func `a paged publisher that is released while it loads lets its callers finish`() throws
     {
       try forEveryInterleaving {

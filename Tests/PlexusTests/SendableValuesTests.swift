@@ -14,6 +14,7 @@ import Testing
     requireSendable(LoadState<Int>.self)
     requireSendable(LoadError.self)
     requireSendable(PagedPublisher<Int, Int>.self)
+    requireSendable(PagedMap<Int, Int, Int>.self)
     requireSendable(Page<Int, Int>.self)
     requireSendable(Pages<Int>.self)
     requireSendable(SharedSequence<Int>.self)

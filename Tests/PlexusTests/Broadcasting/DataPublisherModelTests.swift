@@ -20,7 +20,7 @@ import Testing
 
   /// The state, and the belief of an observer that sees only the events.
   struct World {
-    var state = LoadingState<Int, Never>()
+    var state = LoadingState<Int>()
     var history: [Event] = []
     var brokenPromise: String?
 
@@ -73,12 +73,12 @@ import Testing
       case .succeed(let load):
         running.removeAll { $0 == load }
         lastValue += 1
-        let isPublished = state.finishLoad(loads[load], with: .success(lastValue), at: now)
+        let isPublished = state.finish(loads[load], with: .success(lastValue), at: now)
         if isPublished != (load == current) { brokenPromise = "a late result was used, or none" }
         if load == current { learn(lastValue) }
       case .breakDown(let load):
         running.removeAll { $0 == load }
-        let isPublished = state.finishLoad(
+        let isPublished = state.finish(
           loads[load],
           with: .failure(LoadingFailure.first),
           at: now

@@ -95,6 +95,52 @@ extension Guarantee {
     "A reset drops all pages before it is published, and a late page is not used."
   )
 
+  public static let pagesLoadAtBothEnds = Guarantee(
+    .data,
+    "Both ends of a list can load at the same time, each page once."
+  )
+
+  public static let limitedListsAreWindows = Guarantee(
+    .data,
+    """
+    With `maximumPageCount`, pages leave at the end at which none was added, and can be loaded again.
+    """
+  )
+
+  public static let refreshesReplaceAllPages = Guarantee(
+    .data,
+    """
+    A refresh loads all pages again, in order, and replaces the old ones together, once all have \
+    arrived. If a page fails, the old ones stay.
+    """
+  )
+
+  public static let editsStay = Guarantee(
+    .data,
+    """
+    An edit is visible when it returns. It stays when other pages arrive, and is applied again to \
+    the pages of a refresh in flight.
+    """
+  )
+
+  public static let repeatedCursorsEndTheList = Guarantee(
+    .data,
+    "A list whose cursors return to one of its pages ends there, with an error."
+  )
+
+  public static let mapsOfListsKeepThoseInUse = Guarantee(
+    .data,
+    """
+    A map has one list for a key. It evicts only lists that have no subscribers and that nothing \
+    else holds, the least recently accessed ones first.
+    """
+  )
+
+  public static let mapsOfListsSignOut = Guarantee(
+    .data,
+    "Clearing a map resets all its lists, and pages in flight are not used."
+  )
+
   public static let publishersHoldInEveryOrder = Guarantee(
     .data,
     "Publishers keep these guarantees in every order of events."

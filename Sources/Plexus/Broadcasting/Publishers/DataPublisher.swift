@@ -79,8 +79,7 @@ public final actor DataPublisher<Value: Sendable>: StatefulBroadcaster {
   /// The type of the elements that subscribers receive.
   public typealias Element = LoadState<Value>
 
-  /// A value is loaded as a whole, so that there is no place at which it continues.
-  @usableFromInline let core: LoadingCore<Value, Never>
+  @usableFromInline let core: LoadingCore<LoadingState<Value>>
 
   /// Creates a publisher in the state `.unknown`.
   ///
@@ -94,6 +93,7 @@ public final actor DataPublisher<Value: Sendable>: StatefulBroadcaster {
     clock: any Clock<Duration> = ContinuousClock()
   ) {
     core = LoadingCore(
+      LoadingState(),
       staleAfter: staleAfter,
       publishesStaleness: publishesStaleness,
       clock: clock
@@ -198,7 +198,7 @@ public final actor DataPublisher<Value: Sendable>: StatefulBroadcaster {
   public nonisolated func load(
     _ operation: @escaping @concurrent @Sendable () async throws -> Value
   ) async throws -> Value {
-    try await core.load(.first, { _ in operation }, accept: { $0.update($1, at: $2) }).value
+    try await core.value(.new, operation)
   }
 
   /// Loads a value if the state is unknown, failed or stale.
@@ -211,16 +211,38 @@ public final actor DataPublisher<Value: Sendable>: StatefulBroadcaster {
   public nonisolated func loadIfNeeded(
     _ operation: @escaping @concurrent @Sendable () async throws -> Value
   ) async throws -> Value {
-    try await core.load(.fresh, { _ in operation }, accept: { $0.update($1, at: $2) }).value
+    try await core.value(.fresh, operation)
   }
 }
 
-extension LoadingCore.Loaded where Cursor == Never {
-  /// The value, which is also the output of the operation.
-  @inlinable var value: Value {
-    switch self {
+extension LoadingCore {
+  /// Loads a value, or returns the known one.
+  @inlinable
+  func value<Output: Sendable>(
+    _ request: LoadingState<Output>.Request,
+    _ operation: @escaping @concurrent @Sendable () async throws -> Output
+  ) async throws -> Output where Model == LoadingState<Output> {
+    let loaded = try await load(request) { flight, _ in
+      run(flight, operation) { [self] in finish(flight, with: $0) }
+    }
+    return switch loaded {
     case .known(let value): value
-    case .outcome(let outcome): outcome.value(of: Value.self)
+    case .outcome(let outcome): outcome.value(of: Output.self)
+    }
+  }
+
+  /// Records the result of a load, and ends it.
+  @inlinable
+  func finish<Output: Sendable>(
+    _ flight: Flight,
+    with result: Result<Output, any Error>
+  ) where Model == LoadingState<Output> {
+    change { loading, publication, now in
+      if loading.finish(flight, with: result, at: now) { publication = .state }
+    }
+    switch result {
+    case .success(let output): flight.end(with: ValueOutcome(output))
+    case .failure(let error): flight.end(with: Outcome(.failure, error: error))
     }
   }
 }

@@ -2,33 +2,37 @@ public import Synchronization
 
 /// The implementation of a publisher, which loads in flight use without keeping the publisher alive.
 @usableFromInline
-final class LoadingCore<Value: Sendable, Cursor: Sendable>: Sendable {
-  @usableFromInline typealias Loading = LoadingState<Value, Cursor>
+final class LoadingCore<Model: LoadingModel>: Sendable {
+  @usableFromInline typealias Value = Model.Value
 
   @usableFromInline
   struct State: Sendable {
-    @usableFromInline var loading = Loading()
+    @usableFromInline var loading: Model
     /// The timer that fires when the loaded value becomes stale.
     var timer = MovableTimer()
     /// Whether the publisher was released, so that no staleness is published.
     var isClosed = false
 
     @usableFromInline
-    init() {}
+    init(loading: Model) {
+      self.loading = loading
+    }
   }
 
   @usableFromInline let hub = BroadcastHub<LoadState<Value>>(isResettable: true)
-  @usableFromInline let state = Locked(State())
+  @usableFromInline let state: Locked<State>
   @usableFromInline let staleAfter: Duration?
   @usableFromInline let publishesStaleness: Bool
   private let clock: any ErasedClock
 
   @usableFromInline
   init(
+    _ loading: Model,
     staleAfter: Duration? = nil,
     publishesStaleness: Bool = false,
     clock: any Clock<Duration> = ContinuousClock()
   ) {
+    state = Locked(State(loading: loading))
     self.staleAfter = staleAfter
     self.publishesStaleness = publishesStaleness && staleAfter != nil
     self.clock = clock.erased()
@@ -78,25 +82,24 @@ final class LoadingCore<Value: Sendable, Cursor: Sendable>: Sendable {
   @inlinable
   @inline(__always)
   func change<Result>(
-    _ body: (inout Loading, inout Publication, _ now: Duration) -> Result
+    _ body: (inout Model, inout Publication, _ now: Duration) -> Result
   ) -> Result {
     let now = now
-    // Replaced values and loads are released with no lock held.
-    var former = Loading.Former()
     var delivery: Delivery<LoadState<Value>>?
     var move: MovableTimer.Move?
-    let result = state.withLock { state in
+    let (result, former) = state.withLock { state in
       var publication = Publication.nothing
       let result = body(&state.loading, &publication, now)
-      former = state.loading.takeFormer()
+      let former = state.loading.takeFormer()
       if publishesStaleness { move = setTimer(of: &state, at: now) }
       if publication != .nothing, hub.hasSubscribers.load(ordering: .relaxed) {
         delivery = prepare(state.loading.current, replacesUnread: publication == .reset)
       }
-      return result
+      return (result, former)
     }
     if let delivery = consume delivery { delivery.deliver() }
     if let move { perform(move) }
+    // Replaced values and loads are released with no lock held.
     withExtendedLifetime(former) {}
     return result
   }
@@ -136,34 +139,26 @@ extension LoadingCore {
     case outcome(Outcome)
   }
 
-  /// Joins the current load or starts one, and waits for it, unless there is nothing to load.
+  /// Joins a load in flight or starts one, and waits for it, unless there is nothing to load.
   ///
   /// - Parameters:
-  ///   - request: The requested value.
-  ///   - operation: Returns the operation that loads it from a place on, or from the beginning.
-  ///   - accept: Records the output of the operation.
+  ///   - request: The requested part.
+  ///   - begin: Starts the task of a new load, which begins at a place.
   /// - Returns: The value that is known, or the outcome of the load.
-  /// - Throws: The error of the operation; a `CancellationError` if the caller is cancelled;
+  /// - Throws: The error of the load; a `CancellationError` if the caller is cancelled;
   ///   ``LoadError/recursiveLoad`` if it would wait for itself.
   @inlinable
-  func load<Output: Sendable>(
-    _ request: Loading.Request,
-    _ operation: (Cursor?) -> @concurrent @Sendable () async throws -> Output,
-    accept: @escaping @Sendable (inout Loading, Output, _ now: Duration) -> Void
+  func load(
+    _ request: Model.Request,
+    begin: (Flight, Model.Start) -> Void
   ) async throws -> Loaded {
     try Task.checkCancellation()
     switch answer(to: request) {
     case .known(let value):
       return .known(value)
-    case .waits(let flight, let place, let isNew, let cursor):
+    case .waits(let flight, let place, let start):
       let outcome = try await flight.loadOutcome(in: place) {
-        guard isNew else { return }
-        let operation = operation(cursor)
-        flight.addTask { priority in
-          Task.detached(priority: priority) { [self] in
-            finish(flight, with: await flight.result(of: operation), accept)
-          }
-        }
+        if let start { begin(flight, start) }
       } leave: {
         self.leave(flight, place)
       }
@@ -171,28 +166,49 @@ extension LoadingCore {
     }
   }
 
+  /// Starts the task of a load.
+  ///
+  /// - Parameters:
+  ///   - flight: The load.
+  ///   - operation: The operation that loads.
+  ///   - finish: Called with the result, with no lock held. It ends the load.
+  @inlinable
+  @inline(__always)
+  func run<Output: Sendable>(
+    _ flight: Flight,
+    _ operation: @escaping @concurrent @Sendable () async throws -> Output,
+    finish: @escaping @Sendable (Result<Output, any Error>) -> Void
+  ) {
+    flight.addTask { priority in
+      Task.detached(priority: priority) {
+        let result = await flight.result(of: operation)
+        flight.noteOutcome()
+        finish(result)
+      }
+    }
+  }
+
   /// The way in which a caller gets its value.
   @usableFromInline
   enum Answer: Sendable {
     case known(Value)
-    /// The caller waits for a load, which it has to start if the load is new.
-    case waits(Flight, WaitPlace, isNew: Bool, at: Cursor?)
+    /// The caller waits for a load, which it has to start if it is given the place at which the load begins.
+    case waits(Flight, WaitPlace, Model.Start?)
   }
 
   @inlinable
-  func answer(to request: Loading.Request) -> Answer {
+  func answer(to request: Model.Request) -> Answer {
     change { loading, publication, now in
       let isStale = loading.isStale(after: staleAfter, at: now)
       switch loading.answer(to: request, isStale: isStale) {
       case .known(let value):
         return .known(value)
       case .joins(let flight):
-        return .waits(flight, flight.join(), isNew: false, at: nil)
-      case .begins(let continues):
+        return .waits(flight, flight.join(), nil)
+      case .begins:
         let flight = Flight.ofCaller()
         publication = .state
-        let cursor = loading.begin(flight, continuing: continues)
-        return .waits(flight, .first, isNew: true, at: cursor)
+        return .waits(flight, .first, loading.begin(flight, for: request))
       }
     }
   }
@@ -211,22 +227,6 @@ extension LoadingCore {
     // If it has not started yet, it is cancelled when it starts.
     if departure.isLast { flight.cancel() }
     return departure.hasLeft
-  }
-
-  @inlinable
-  func finish<Output: Sendable>(
-    _ flight: Flight,
-    with result: Result<Output, any Error>,
-    _ accept: (inout Loading, Output, _ now: Duration) -> Void
-  ) {
-    flight.noteOutcome()
-    change { loading, publication, now in
-      if loading.finish(flight, with: result, { accept(&$0, $1, now) }) { publication = .state }
-    }
-    switch result {
-    case .success(let output): flight.end(with: ValueOutcome(output))
-    case .failure(let error): flight.end(with: Outcome(.failure, error: error))
-    }
   }
 }
 

@@ -1,8 +1,8 @@
 /// A publisher of the loading state of a list that is loaded page by page.
 ///
-/// The publisher fetches one page at a time and stores all pages. A new subscriber receives the current state first,
-/// `.unknown` included, and then every change. By default, a slow stream skips to the newest state, and a
-/// handler is called for every state.
+/// The publisher loads pages at both ends of the list and stores them. A new subscriber receives the current state first,
+/// `.unknown` included, and then every change. By default, a slow stream skips to the newest state, and a handler is
+/// called for every state.
 ///
 /// ```swift
 /// let letters = PagedPublisher<String, Int> { cursor in
@@ -15,16 +15,34 @@
 /// // Prints "["a0", "b0", "a1", "b1"]"
 /// ```
 ///
-/// ## The previous pages
-///
-/// The pages survive a load and its failure as the previous value, and a failed page can be loaded again. A new first
-/// page replaces all of them. ``reset()`` drops them, before `.unknown` is published.
-///
 /// ## Loading
 ///
-/// A call during a load joins it, and shares its page and its error. There is one exception: a request for the first
-/// page does not join the load of a later one, but starts again with the first; the later page is not used, and its
-/// callers return. A page that arrives after a reset is not used either.
+/// ``loadNextPage()`` and ``loadPreviousPage()`` load at the two ends of the list, also at the same time. ``loadFirstPage()``
+/// and ``refresh()`` load the whole list. A call that needs a page in flight joins its load, and shares its error.
+///
+/// A load of the whole list supersedes the loads at the ends, and ``loadFirstPage()`` also supersedes a refresh. Pages of
+/// a superseded load are not used, and its callers return without an error. The same applies to loads in flight at a reset.
+///
+/// ## States
+///
+/// The state is `.loading` while any load is in flight, with the loaded pages as the previous value. They survive a failed
+/// load, too; only ``reset()`` drops them, before `.unknown` is published. After a failed load, the state is `.failed`
+/// until the same end is loaded again, or the whole list. A failed load of the whole list is also replaced by a load at
+/// one of the ends.
+///
+/// ## Pages at both ends
+///
+/// A list that starts in the middle, or with its newest items, gives ``Page/previous``. With `maximumPageCount`, the list
+/// is a window: when a page is added at one end, pages leave at the other end. A page that has left can be loaded again,
+/// by the cursor of its neighbor, or else by the cursor with which it was loaded. The list remembers the cursors of all
+/// pages that have left, until the next load of the first page or reset. A load next to a page that leaves is superseded.
+///
+/// ## Repeated pages
+///
+/// If a page gives the cursor of a page that is already in the list, or its own, the list would never end. The page is
+/// kept, the list is complete at that end, and the callers and the state receive ``LoadError/repeatedCursor``. A page that
+/// is requested again nevertheless replaces the items of the first one in its place. A refresh that returns to a page
+/// fails, and the old pages stay. Cursors are compared with no lock held.
 ///
 /// ## Cancellation
 ///
@@ -38,12 +56,17 @@
 /// ## Topics
 ///
 /// ### Creating a publisher
-/// - ``init(fetch:)``
+/// - ``init(maximumPageCount:fetch:)``
 ///
 /// ### Loading
 /// - ``loadFirstPage()``
 /// - ``loadNextPage()``
+/// - ``loadPreviousPage()``
+/// - ``refresh()``
 /// - ``reset()``
+///
+/// ### Editing
+/// - ``edit(_:)``
 ///
 /// ### Reading
 /// - ``state``
@@ -57,27 +80,38 @@
 /// - ``subscriberCount``
 /// - ``subscriberCounts(bufferingPolicy:)``
 /// - ``waitForSubscriber()``
-public final actor PagedPublisher<Item: Sendable, Cursor: Sendable>: StatefulBroadcaster {
+public final actor PagedPublisher<Item: Sendable, Cursor: Equatable & Sendable>:
+  StatefulBroadcaster
+{
   /// The type of the elements that subscribers receive.
   public typealias Element = LoadState<Pages<Item>>
 
-  let core: LoadingCore<Pages<Item>, Cursor>
-  private let fetch: @concurrent @Sendable (Cursor?) async throws -> Page<Item, Cursor>
+  private let loader: PageLoader<Item, Cursor>
+
+  nonisolated var core: LoadingCore<PageLoader<Item, Cursor>.Model> { loader.core }
 
   /// Creates a publisher in the state `.unknown`.
   ///
-  /// - Parameter fetch: Fetches the page at a cursor, or the first page for `nil`. Fetches do not overlap, unless the
-  ///   first page is requested during the fetch of another. They run in their own tasks, off the caller's actor:
-  ///   neither the cancellation nor the task-local values of the caller reach them.
+  /// - Parameters:
+  ///   - maximumPageCount: The maximum number of loaded pages; `nil` for no limit.
+  ///   - fetch: Fetches the page at a cursor, or the first page for `nil`. Fetches overlap only if both ends are loaded at
+  ///     the same time, or if a load of the whole list starts during another load. They run in their own tasks, off the
+  ///     caller's actor: neither the cancellation nor the task-local values of the caller reach them.
+  /// - Precondition: The maximum number of pages is at least 1.
   public init(
+    maximumPageCount: Int? = nil,
     fetch: @escaping @concurrent @Sendable (Cursor?) async throws -> Page<Item, Cursor>
   ) {
-    core = LoadingCore()
-    self.fetch = fetch
+    precondition(
+      maximumPageCount ?? 1 >= 1,
+      "A list needs room for one page; use nil for no limit"
+    )
+    let state = PageLoader<Item, Cursor>.Model(maximumPageCount: maximumPageCount)
+    loader = PageLoader(core: LoadingCore(state), fetch: fetch)
   }
 
   deinit {
-    core.close()
+    loader.core.close()
   }
 
   /// The current state.
@@ -115,44 +149,76 @@ public final actor PagedPublisher<Item: Sendable, Cursor: Sendable>: StatefulBro
 
   /// Loads the first page, which replaces all pages when it arrives.
   ///
-  /// The call joins a load of the first page in flight.
+  /// The call joins a load of the first page in flight, and supersedes all other loads.
   ///
   /// - Throws: The error of the fetch; a `CancellationError` if the calling task is cancelled, without any effect if it
   ///   was cancelled before the call; ``LoadError/recursiveLoad`` if called by the fetch that it would join, or by one
   ///   for which that fetch waits.
   public nonisolated func loadFirstPage() async throws {
-    try await load(.first)
+    try await loader.load(.first)
   }
 
-  /// Loads the page after the loaded ones, or the first page.
+  /// Loads the page after the loaded ones, or the first page if there are none.
   ///
-  /// The call joins any load in flight, also of the first page, and does nothing after the last page.
+  /// The call joins a load of that page or of the whole list in flight, and does nothing after the last page.
   ///
-  /// - Throws: The same errors as ``loadFirstPage()``.
+  /// - Throws: The same errors as ``loadFirstPage()``; ``LoadError/repeatedCursor`` if the list returns to a page that is
+  ///   loaded already.
   public nonisolated func loadNextPage() async throws {
-    try await load(.next)
+    try await loader.load(.page(.end))
+  }
+
+  /// Loads the page before the loaded ones, or the first page if there are none.
+  ///
+  /// The call joins a load of that page or of the whole list in flight, and does nothing if no page precedes the loaded
+  /// ones.
+  ///
+  /// - Throws: The same errors as ``loadNextPage()``.
+  public nonisolated func loadPreviousPage() async throws {
+    try await loader.load(.page(.start))
+  }
+
+  /// Loads all loaded pages again, in order, or the first page if there are none.
+  ///
+  /// The new pages are fetched one after another, each by the cursor that the new page before it gives, until there are
+  /// as many as before or the list ends. They replace the old ones together, once all have arrived. If a fetch fails, the
+  /// old pages stay. For the edits that are made meanwhile, see ``edit(_:)``.
+  ///
+  /// The call joins a load of the whole list in flight, also of the first page, and supersedes all other loads.
+  ///
+  /// - Throws: The same errors as ``loadNextPage()``.
+  public nonisolated func refresh() async throws {
+    try await loader.load(.refresh)
+  }
+
+  /// Changes the items of the loaded pages, and publishes the new state before it returns.
+  ///
+  /// ```swift
+  /// let letters = PagedPublisher<String, Int> { _ in Page(items: ["a", "b"], next: nil) }
+  /// try await letters.loadFirstPage()
+  /// letters.edit { items in items.removeAll { $0 == "a" } }
+  /// print(letters.state.value?.items ?? [])  // Prints "["b"]"
+  /// ```
+  ///
+  /// The body is called for each loaded page in order, with no lock held. If the list changes meanwhile, the body is
+  /// called again for the changed list, so it should have no side effects. It must not edit the same list.
+  ///
+  /// A page that is loaded later at an end of the list is added unchanged, and leaves the changes of the others alone.
+  /// If a load of the whole list is in flight, its pages are changed, too, before they replace the old ones. Until that
+  /// load ends, the list keeps every body, in order. Without pages and without such a load, the call has no effect.
+  ///
+  /// - Parameter body: A closure that changes the items of a page.
+  public nonisolated func edit(_ body: @escaping @Sendable (inout [Item]) -> Void) {
+    loader.edit(body)
   }
 
   /// Drops all pages and publishes `.unknown`.
   ///
-  /// The pages are no longer accessible through ``state`` when subscribers receive `.unknown`, and a page in flight is
+  /// The pages are no longer accessible through ``state`` when subscribers receive `.unknown`, and pages in flight are
   /// not used. After this method has returned, no subscriber receives an earlier state: unread states are skipped under
   /// every buffering policy.
   public nonisolated func reset() {
-    core.change { state, publication, _ in
-      state.reset()
-      publication = .reset
-    }
-  }
-
-  private nonisolated func load(
-    _ request: LoadingState<Pages<Item>, Cursor>.Request
-  ) async throws {
-    _ = try await core.load(request) { [fetch] cursor in
-      { try await fetch(cursor) }
-    } accept: { state, page, _ in
-      state.append(page)
-    }
+    loader.reset()
   }
 }
 

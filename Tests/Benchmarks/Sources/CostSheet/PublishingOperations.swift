@@ -154,6 +154,14 @@ private func pagedPublisher() -> PagedPublisher<Int, Int> {
   PagedPublisher { cursor in Page(items: [], next: (cursor ?? 0) + 1) }
 }
 
+private func filledList() async throws -> PagedPublisher<Int, Int> {
+  let publisher = PagedPublisher<Int, Int> { cursor in
+    Page(items: [0, 1, 2], next: (cursor ?? 0) + 1)
+  }
+  for _ in 0..<3 { try await publisher.loadNextPage() }
+  return publisher
+}
+
 private let pagedOperations: [Operation] = [
   Operation("paged publisher: init", count: 600) { count in
     for _ in 0..<count { _ = pagedPublisher() }
@@ -165,6 +173,33 @@ private let pagedOperations: [Operation] = [
   Operation("paged publisher: loadNextPage", count: 300) { count in
     let publisher = pagedPublisher()
     for _ in 0..<count { try await publisher.loadNextPage() }
+  },
+  Operation("paged publisher: loadNextPage, at the end") { count in
+    let publisher = PagedPublisher<Int, Int> { _ in Page(items: [], next: nil) }
+    try await publisher.loadFirstPage()
+    for _ in 0..<count { try await publisher.loadNextPage() }
+  },
+  Operation("paged publisher: loadNextPage, 10 pages at most", count: 300) { count in
+    let publisher = PagedPublisher<Int, Int>(maximumPageCount: 10) { cursor in
+      Page(items: [cursor ?? 0], next: (cursor ?? 0) + 1)
+    }
+    for _ in 0..<count { try await publisher.loadNextPage() }
+  },
+  Operation("paged publisher: refresh of 3 pages", count: 300) { count in
+    let publisher = try await filledList()
+    for _ in 0..<count { try await publisher.refresh() }
+  },
+  Operation("paged publisher: edit of 3 pages") { count in
+    let publisher = try await filledList()
+    for number in 0..<count { publisher.edit { $0[0] = number } }
+  },
+  Operation("paged map: the list of a key") { count in
+    let map = PagedMap<Int, Int, Int>(capacity: 20) { _, _ in Page(items: [], next: nil) }
+    for number in 0..<count { use(map[number % 10].state.isLoading ? 1 : 0) }
+  },
+  Operation("paged map: a new list, 20 others", count: 600) { count in
+    let map = PagedMap<Int, Int, Int>(capacity: 20) { _, _ in Page(items: [], next: nil) }
+    for number in 0..<count { use(map[number].state.isLoading ? 1 : 0) }
   },
   Operation("paged publisher: reset") { count in
     let publisher = pagedPublisher()
