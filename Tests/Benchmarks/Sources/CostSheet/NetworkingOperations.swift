@@ -261,7 +261,35 @@ private let httpOperations: [Operation] = [
     }
     for _ in 0..<count { _ = try await fetcher.fetch(FetchContext(previousValue: nil)) }
   },
+  Operation("HTTP fetcher: fetch from a transport in memory", count: 90) { count in
+    let fetcher = HTTPFetcher(try url(1), transport: CannedTransport()) { $0.count }
+    for _ in 0..<count { _ = try await fetcher.fetch(FetchContext(previousValue: nil)) }
+  },
+  Operation("HTTP fetcher: fetch with a token", count: 90) { count in
+    let fetcher = HTTPFetcher(try url(1), transport: try withToken()) { $0.count }
+    for _ in 0..<count { _ = try await fetcher.fetch(FetchContext(previousValue: nil)) }
+  },
+  Operation("HTTP cache: hit", count: 90) { count in
+    let cache = HTTPCache<Int>(transport: CannedTransport()) { $0.body.count }
+    let url = try url(1)
+    for _ in 0..<count { use(try await cache.request(url)) }
+  },
+  Operation("HTTP cache: hit with a token", count: 90) { count in
+    let cache = HTTPCache<Int>(transport: try withToken()) { $0.body.count }
+    let url = try url(1)
+    for _ in 0..<count { use(try await cache.request(url)) }
+  },
 ]
+
+private func withToken() throws -> TokenTransport<String> {
+  TokenTransport(
+    base: CannedTransport(),
+    origin: try url(0),
+    token: Multiplexer { "secret" },
+    account: { _ in "ada" },
+    authorize: { request, token in request.setValue(token, forHTTPHeaderField: "Authorization") }
+  )
+}
 
 /// A protocol handler that answers every request of a session from memory.
 private final class CannedProtocol: URLProtocol {
