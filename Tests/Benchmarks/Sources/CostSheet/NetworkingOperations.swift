@@ -205,6 +205,19 @@ private let imageOperations: [Operation] = [
       for _ in 0..<count { use(images.cachedImage(for: url) ?? 0) }
     }
   },
+  Operation("images: hit of a variant", count: 300) { count in
+    try await withImages { images, url in
+      let request = MediaRequest(url, variant: ImageVariant(width: 120, height: 120))
+      for _ in 0..<count { use(try await images.request(request)) }
+    }
+  },
+  Operation("images: remove, with variants", count: 90) { count in
+    try await withImages { images, url in
+      let request = MediaRequest(url, variant: ImageVariant(width: 120, height: 120))
+      use(try await images.request(request))
+      for _ in 0..<count { try await images.remove(request) }
+    }
+  },
   Operation("images: prefetch of none", count: 300) { count in
     try await withImages { images, _ in
       for _ in 0..<count { images.prefetch([URL]()) }
