@@ -8,6 +8,7 @@ public import Foundation
 @_exported public import FoundationNetworking
 
 public typealias Bundle = Foundation.Bundle
+public typealias CGSize = Foundation.CGSize
 public typealias FileHandle = Foundation.FileHandle
 public typealias NSObject = Foundation.NSObject
 public typealias OperationQueue = Foundation.OperationQueue

@@ -15,4 +15,7 @@ FNR == 1 { close(copy); copy = folder "/" FILENAME }
 
 /^ *((public|package|internal) )?import Foundation$/ { sub(/Foundation$/, "AppleFoundation") }
 
+# The casts to types of the C library of Apple's systems: see ImageIO.swiftinterface.
+{ gsub(/ as CFData/, ".asCFData"); gsub(/ as CFDictionary/, ".asCFDictionary") }
+
 { gsub(/Foundation\./, "AppleFoundation."); print > copy }

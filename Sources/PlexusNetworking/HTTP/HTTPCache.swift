@@ -51,6 +51,9 @@ public import FoundationNetworking
 /// ``HTTPRequestError/cookiesRemoved``. After redirects, the cookies for all origins on the way count. An answer to
 /// cookies that were set on its way is for its callers alone.
 ///
+/// With a ``TokenTransport``, a value is kept for the account of the token that was sent. A request of an account whose
+/// token has been replaced by that of another account fails with ``HTTPRequestError/accountChanged``.
+///
 /// ## Requests that change something
 ///
 /// A request with any other method is always sent. After an answer without error, the values of its URL are
@@ -240,7 +243,9 @@ public final actor HTTPCache<Value: Sendable> {
     _ own: HTTPCacheKey,
     _ request: (HTTPCacheKey) async throws -> Response<Value>
   ) async throws -> (key: HTTPCacheKey, response: Response<Value>) {
+    var own = own
     for _ in 0..<3 {
+      own = try await withAccounts(own)
       let entry = entry(of: own, isFetched: true)
       do {
         let response = try await request(entry.key)
@@ -274,7 +279,7 @@ public final actor HTTPCache<Value: Sendable> {
     }
     // An answer to this very request is for it, also if a more recent one is stored.
     let isOwn = answered?.credentials === own.credentials
-    if isOwn, isError || strays == entry.strays { return true }
+    if isOwn, isError || strays == entry.strays || own.lacksAccounts { return true }
     return strays == entry.strays && self.entry(of: own).key == entry.key
   }
 
@@ -283,7 +288,36 @@ public final actor HTTPCache<Value: Sendable> {
   /// - Parameter request: The request.
   /// - Returns: The value; `nil` if there is none in memory.
   public nonisolated func cachedValue(_ request: URLRequest) -> Value? {
-    values.cachedValue(entry(of: HTTPCacheKey(request, credentials: client.credentials())).key)
+    var own = HTTPCacheKey(request, credentials: client.credentials())
+    if let accounts = client.accounts {
+      for (origin, url) in accountable(own) {
+        if let account = accounts.present(for: url) { own = own.with(account, for: origin) }
+      }
+    }
+    return values.cachedValue(entry(of: own).key)
+  }
+
+  /// Returns a key with the accounts of the tokens that its request will be sent with, as far as that is known.
+  ///
+  /// - Throws: The error of the fetch of a token; ``HTTPRequestError/accountChanged``.
+  private nonisolated func withAccounts(_ own: HTTPCacheKey) async throws -> HTTPCacheKey {
+    guard let accounts = client.accounts else { return own }
+    var own = own
+    for (origin, url) in accountable(own) {
+      guard let account = try await accounts.account(for: url) else { continue }
+      try own.credentials.bind(account, for: origin)
+      own = own.with(account, for: origin)
+    }
+    return own
+  }
+
+  /// Returns the origins of a request and its known redirects whose accounts are not a part of its key, with a URL each.
+  private nonisolated func accountable(_ own: HTTPCacheKey) -> [(origin: String, url: URL)] {
+    var places = [(origin: own.url.origin, url: own.url)]
+    for origin in index.withLock({ $0.origins(own.url) }) {
+      if let url = URL(string: origin), url.isHTTP { places.append((origin, url)) }
+    }
+    return places.filter { !own.hasAccount(for: $0.origin) }
   }
 
   /// Forgets the values of a URL, for whatever header fields.

@@ -60,6 +60,26 @@ struct HTTPCacheKey: Hashable, Sendable, CustomStringConvertible {
     return result
   }
 
+  /// Whether the account of the token for an origin is a part of the key.
+  func hasAccount(for origin: String) -> Bool { fields[Self.field(ofAccountAt: origin)] != nil }
+
+  /// Whether the request has been sent for accounts that are not a part of the key.
+  var lacksAccounts: Bool { credentials.accounts.keys.contains { !hasAccount(for: $0) } }
+
+  /// Returns the key with the account of the token for an origin.
+  func with(_ account: String, for origin: String) -> HTTPCacheKey {
+    var result = self
+    result.fields[Self.field(ofAccountAt: origin)] = account
+    return result
+  }
+
+  /// Returns the key with the accounts of all tokens that the request has been sent with.
+  var withAccounts: HTTPCacheKey {
+    var result = self
+    for (origin, account) in credentials.accounts { result = result.with(account, for: origin) }
+    return result
+  }
+
   /// Returns the fields of the entry's own request, with the cookies of the origins that it has not had.
   func fields(completedBy sent: HTTPCacheKey) -> [String: String] {
     sent.fields.filter { $0.key.hasPrefix(Self.prefix) }.merging(fields) { $1 }
@@ -75,11 +95,14 @@ struct HTTPCacheKey: Hashable, Sendable, CustomStringConvertible {
     let names = vary.map(HTTPFreshness.commaSeparated) ?? []
     return Set(names.map { $0.lowercased() }).union(Self.selectingAlways)
       .union(credentials.names).union(origins.map(Self.field(ofOrigin:)))
+      .union(credentials.accounts.keys.map(Self.field(ofAccountAt:)))
   }
 
   private static let prefix = ":cookies "
 
   private static func field(ofOrigin origin: String) -> String { prefix + origin }
+
+  private static func field(ofAccountAt origin: String) -> String { ":account " + origin }
 
   /// An answer to a request with one of these is that of one account, of a part or of a condition.
   private static let selectingAlways: Set<String> = [
@@ -139,7 +162,7 @@ extension HTTPCacheState where URL == Foundation.URL, Key == HTTPCacheKey {
     of key: HTTPCacheKey
   ) -> Bool {
     let origins = origins(key.url, with: terms.origins)
-    let sent = fetch.asked.selecting(origins)
+    let sent = fetch.asked.selecting(origins).withAccounts
     return answer(
       sent.selectingNames(vary, origins: origins),
       key.url,

@@ -6,6 +6,14 @@ internal import PlexusSupport
 struct DecodedImage<Image: Sendable>: Sendable {
   let image: Image
   let byteCount: Int
+  var variant: ImageVariant?
+
+  /// The bytes in memory, as far as they can be guessed: ten times those of the file, or those of the variant if
+  /// they are fewer.
+  var estimatedCost: Int {
+    let ofFile = 10 * min(byteCount, .max / 10)
+    return variant?.byteCount.map { min($0, ofFile) } ?? ofFile
+  }
 }
 
 /// The part of an ``ImageLoader`` that makes images of files.
@@ -67,7 +75,7 @@ final class ImageDecoder<Image: Sendable>: Sendable {
   /// Lets the next request of an item download its file again, also if it could not be decoded.
   func forgetFailure(of item: MediaItem) {
     revisions.withLock { $0.remove(item.key) }
-    failures.clearMemory(item)
+    failures.clearMemory(item.ofFile)
   }
 
   /// Lets all files be downloaded again.
@@ -77,8 +85,15 @@ final class ImageDecoder<Image: Sendable>: Sendable {
   }
 
   /// Downloads a file if it is not there, and decodes it.
-  func image(for item: MediaItem) async throws -> DecodedImage<Image> {
-    let entry = MediaEntry(item)
+  ///
+  /// - Throws: ``MediaError/invalidVariant(_:)``, before anything is downloaded; the errors of download and decoder.
+  func image(for requested: MediaItem) async throws -> DecodedImage<Image> {
+    if let variant = requested.variant, !variant.isValid {
+      throw MediaError.invalidVariant(variant)
+    }
+    let entry = MediaEntry(requested)
+    // Whether a file can be decoded is not a matter of the variant.
+    let item = requested.ofFile
     if failures.cachedValue(item) != nil, let failure = try? await failures.request(item) {
       // The file that could not be decoded was removed: another one has taken its place.
       guard media.core.hasOther(than: failure.version, entry) else { throw failure.error }
@@ -136,19 +151,28 @@ final class ImageDecoder<Image: Sendable>: Sendable {
     do {
       let pinned = try await media.pinned(entry, isForOthers: true)
       defer { withExtendedLifetime(pinned) {} }
-      return try await DecodeTurn.run(at: gate, for: entry.item.key) {
+      return try await DecodeTurn.run(at: gate, for: entry.item.decodingKey) {
         let data = try Self.content(of: pinned, entry)
         let record = usesType ? media.core.record(of: pinned, entry) : nil
         return try await decoded(
           data,
-          MediaResponse(url: entry.url, file: pinned.file, type: record?.type),
+          MediaResponse(
+            url: entry.url,
+            file: pinned.file,
+            type: record?.type,
+            variant: entry.item.variant
+          ),
           of: pinned
         )
       }
     } catch is StorageFailure {
       let file = try await media.unstored(entry)
-      return try await DecodeTurn.run(at: gate, for: entry.item.key) {
-        try await decoded(file.data, MediaResponse(url: entry.url, type: file.type))
+      return try await DecodeTurn.run(at: gate, for: entry.item.decodingKey) {
+        let variant = entry.item.variant
+        return try await decoded(
+          file.data,
+          MediaResponse(url: entry.url, type: file.type, variant: variant)
+        )
       }
     }
   }
@@ -174,7 +198,11 @@ final class ImageDecoder<Image: Sendable>: Sendable {
     of file: MediaStore.PinnedFile? = nil
   ) async throws -> DecodedImage<Image> {
     do {
-      return DecodedImage(image: try await decode(data, response), byteCount: data.count)
+      return DecodedImage(
+        image: try await decode(data, response),
+        byteCount: data.count,
+        variant: response.variant
+      )
     } catch {
       // A decoder that was cancelled says nothing about the file.
       if Task.isCancelled || error is CancellationError { throw error }

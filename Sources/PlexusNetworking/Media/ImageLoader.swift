@@ -1,12 +1,6 @@
 public import Foundation
 public import Plexus
 
-#if canImport(UIKit)
-public import UIKit
-#elseif canImport(AppKit)
-public import AppKit
-#endif
-
 /// A cache of decoded files, such as images.
 ///
 /// A file is downloaded by a ``MediaLoader`` and decoded once for all callers, off their actors. Decoded values
@@ -24,6 +18,19 @@ public import AppKit
 /// ```
 ///
 /// Every method takes a URL or a ``MediaRequest``.
+///
+/// ## Variants
+///
+/// A ``MediaRequest/variant`` asks for the image in another form, such as the size of its view. The decoder reads it
+/// from ``MediaResponse/variant``; the loader of the platform's images makes a thumbnail of the file, without decoding
+/// all of it. All variants share the file and one download. Each is decoded once for all its callers, and is a value
+/// of its own in memory: ``cachedImage(for:)-(MediaRequest)`` returns that of the requested variant. A
+/// decoder that does not look at the variant makes the same value for each.
+///
+/// ``remove(_:)-(MediaRequest)`` removes the values of all variants. After ``reload(_:)-(MediaRequest)``, the values of
+/// the other variants are decoded from the new file when they are requested. A file that cannot be decoded for one
+/// variant counts as one that cannot be decoded. A variant with sides that are not positive, or too long, fails
+/// with ``MediaError/invalidVariant(_:)``, without a download.
 ///
 /// ## Decoding
 ///
@@ -76,6 +83,7 @@ public final actor ImageLoader<Image: Sendable> {
 
   private nonisolated let media: MediaLoader
   private nonisolated let images: Images
+  private nonisolated let variants = VariantUse()
   /// Tests look at its line, and at what is prefetched.
   nonisolated let decoder: ImageDecoder<Image>
   nonisolated let prefetches: PrefetchQueue
@@ -85,7 +93,8 @@ public final actor ImageLoader<Image: Sendable> {
   /// - Parameters:
   ///   - media: The loader of the files. Image loaders can share one.
   ///   - capacity: The limit of the values in memory, by count or by cost; `nil` for 256 MB, where a value counts
-  ///     for ten times the bytes of its file, as an image typically takes when it is decoded.
+  ///     for ten times the bytes of its file, as an image typically takes when it is decoded, and a variant with a
+  ///     size for at most four bytes a pixel.
   ///   - concurrency: The number of values to decode at once; by default the number of processor cores.
   ///   - failureTimeToLive: How long a file that cannot be decoded is not downloaded again.
   ///   - decode: Makes the value of a file's bytes. It runs outside of every actor, and concurrently with
@@ -187,7 +196,7 @@ public final actor ImageLoader<Image: Sendable> {
     _ capacity: CacheCapacity<Image>?
   ) -> CacheCapacity<DecodedImage<Image>> {
     switch capacity {
-    case nil: .cost(256 << 20) { 10 * min($0.byteCount, .max / 10) }
+    case nil: .cost(256 << 20) { $0.estimatedCost }
     case .unbounded: .unbounded
     case .count(let count): .count(count)
     case .cost(let limit, let cost): .cost(limit) { cost($0.image) }
@@ -203,7 +212,7 @@ public final actor ImageLoader<Image: Sendable> {
   /// - Returns: The value.
   /// - Throws: The decoder's error; what ``MediaLoader/request(_:)-(MediaRequest)`` throws.
   public nonisolated func request(_ request: MediaRequest) async throws -> Image {
-    let item = MediaItem(request)
+    let item = item(of: request)
     if images.cachedValue(item) != nil { return try await images.request(item).image }
     return try await loaded(item, by: images)
   }
@@ -220,7 +229,7 @@ public final actor ImageLoader<Image: Sendable> {
   /// - Parameter request: The request.
   /// - Returns: The value; `nil` if there is none in memory.
   public nonisolated func cachedImage(for request: MediaRequest) -> Image? {
-    images.cachedValue(MediaItem(request))?.image
+    images.cachedValue(MediaItem(request, hasVariant: true))?.image
   }
 
   /// Returns the progress of the download of a request.
@@ -229,7 +238,7 @@ public final actor ImageLoader<Image: Sendable> {
   /// - Returns: The stream, as of ``MediaLoader/progress(of:)-(MediaRequest)``; decoding is not part of it. For a value
   ///   in memory it has one element.
   public nonisolated func progress(of request: MediaRequest) -> AsyncStream<DownloadProgress> {
-    let entry = MediaEntry(request)
+    let entry = MediaEntry(MediaItem(request, hasVariant: true))
     return media.progress(of: entry) { images.cachedValue(entry.item)?.byteCount }
   }
 
@@ -237,14 +246,16 @@ public final actor ImageLoader<Image: Sendable> {
 
   /// Downloads and decodes a file again, and replaces the value and the file that are there.
   ///
-  /// The old value stays until the new one is complete, or if the download fails.
+  /// The old value stays until the new one is complete, or if the download fails. The values of other variants are
+  /// decoded again when they are requested.
   ///
   /// - Parameter request: The request.
   /// - Returns: The new value.
   /// - Throws: What ``request(_:)-(MediaRequest)`` throws.
   @discardableResult
   public nonisolated func reload(_ request: MediaRequest) async throws -> Image {
-    let item = MediaItem(request)
+    let item = item(of: request)
+    if let variant = item.variant, !variant.isValid { throw MediaError.invalidVariant(variant) }
     let ticket = media.core.begin(MediaEntry(item))
     defer { media.core.end(ticket) }
     do {
@@ -254,19 +265,23 @@ public final actor ImageLoader<Image: Sendable> {
     }
     guard !media.core.isRemoved(since: ticket) else { throw MediaError.cleared }
     decoder.forgetFailure(of: item)
-    return try await loaded(item, by: images.refresh(item))
+    guard variants.areUsed else {
+      return try await loaded(item, by: images.refresh(item))
+    }
+    return try await loaded(item, by: images.refresh { $0.key == item.key })
   }
 
-  /// Removes a value and its file.
+  /// Removes the values of all variants of a file, and the file.
   ///
-  /// - Parameter request: The request.
+  /// - Parameter request: The request, whose variant does not count.
   /// - Throws: What ``MediaLoader/remove(_:)-(MediaRequest)`` throws.
   public nonisolated func remove(_ request: MediaRequest) async throws {
     let item = MediaItem(request)
     defer { withExtendedLifetime(self) {} }
     decoder.forgetFailure(of: item)
     try await media.remove(request)
-    try await images.clear(item)
+    guard variants.areUsed else { return try await images.clear(item) }
+    try await images.clear { $0.key == item.key }
   }
 
   /// Downloads and decodes files that will be needed, at low priority and four at a time from all hosts together.
@@ -276,7 +291,7 @@ public final actor ImageLoader<Image: Sendable> {
   ///
   /// - Parameter requests: The requests.
   public nonisolated func prefetch(_ requests: some Sequence<MediaRequest>) {
-    prefetches.add(requests.map(MediaItem.init))
+    prefetches.add(requests.map(item(of:)))
   }
 
   /// Removes everything: the values, and all files of the media loader, which others may use, too.
@@ -340,6 +355,15 @@ extension ImageLoader: RepositoryMember {
 // MARK: - Loading
 
 extension ImageLoader {
+  /// Makes the items of requests; it does not keep the loader alive.
+  nonisolated var items: @Sendable (MediaRequest) -> MediaItem {
+    { [variants] in variants.item(of: $0) }
+  }
+
+  private nonisolated func item(of request: MediaRequest) -> MediaItem {
+    variants.item(of: request)
+  }
+
   /// Returns a value that is not in memory, or that has to be loaded again.
   private nonisolated func loaded(_ item: MediaItem, by images: Images) async throws -> Image {
     // A decoder that waits for another image lets others decode meanwhile.
@@ -366,9 +390,10 @@ extension ImageLoader {
   ) async throws -> DecodedImage<Image> {
     guard item.url.isHTTP else { return try await images.request(item) }
     // The download may have been begun for others, to whom it is less urgent.
-    let (gates, priority) = ([media.core.gate, decoder.gate], item.callerPriority)
-    for gate in gates { gate.want(item.key, priority) }
-    defer { for gate in gates { gate.unwant(item.key, priority) } }
+    let lines = [(media.core.gate, item.key), (decoder.gate, item.decodingKey)]
+    let priority = item.callerPriority
+    for (gate, key) in lines { gate.want(key, priority) }
+    defer { for (gate, key) in lines { gate.unwant(key, priority) } }
     do {
       return try await images.request(item)
     } catch let rejected as RejectedRequest {
@@ -399,35 +424,3 @@ extension ImageLoader {
     }
   }
 }
-
-#if canImport(UIKit)
-extension ImageLoader where Image == UIImage {
-  /// The loader of the whole process: 256 MB of images, prepared for display, from the files of
-  /// ``MediaLoader/main``.
-  public static let main = ImageLoader(
-    capacity: .cost(256 << 20) { image in
-      let (size, scale) = (image.size, image.scale)
-      return Int(clamping: Int64(size.width * scale * size.height * scale * 4))
-    }
-  ) { data in
-    guard let image = UIImage(data: data) else { throw URLError(.cannotDecodeContentData) }
-    #if os(watchOS)
-    return image
-    #else
-    return await image.byPreparingForDisplay() ?? image
-    #endif
-  }
-}
-#elseif canImport(AppKit)
-extension ImageLoader where Image == NSImage {
-  /// The loader of the whole process: 256 MB of images from the files of ``MediaLoader/main``.
-  public static let main = ImageLoader(
-    capacity: .cost(256 << 20) { image in
-      image.representations.map { $0.pixelsWide * $0.pixelsHigh * 4 }.max() ?? 0
-    }
-  ) { data in
-    guard let image = NSImage(data: data) else { throw URLError(.cannotDecodeContentData) }
-    return image
-  }
-}
-#endif

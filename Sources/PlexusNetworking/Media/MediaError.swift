@@ -20,6 +20,9 @@ public enum MediaError: Error, Hashable, Sendable {
 
   /// The file was removed, or the loader cleared, during the download.
   case cleared
+
+  /// A side of the requested variant is not positive, or too long.
+  case invalidVariant(ImageVariant)
 }
 
 extension MediaError: CustomStringConvertible {
@@ -38,6 +41,11 @@ extension MediaError: CustomStringConvertible {
       "The file has more than \(limit) bytes, the loader's limit for one file."
     case .cleared:
       "The file was removed, or the loader cleared, during the download; request it again."
+    case .invalidVariant(let variant):
+      """
+      No image has \(variant) pixels; the sides of a variant are from 1 to \(ImageVariant.maximumSide). Request it when the \
+      view has a size.
+      """
     }
   }
 }

@@ -3,7 +3,8 @@ internal import PlexusSupport
 
 /// A request in the form in which it is carried out.
 ///
-/// Two of the same key are equal, since they stand for the same file.
+/// Two of the same key are equal, since they stand for the same file, unless they are requests of different variants of
+/// an image.
 struct MediaItem: Hashable, Sendable {
   /// The absolute URL, without its fragment.
   let url: URL
@@ -11,12 +12,34 @@ struct MediaItem: Hashable, Sendable {
   let headers: [String: String]
   let key: String
   let priority: TaskPriority?
+  /// The image that is made of the file; `nil` for the whole one, and at a loader of files.
+  private(set) var variant: ImageVariant?
 
-  init(_ request: MediaRequest) {
+  /// Creates an item.
+  ///
+  /// - Parameters:
+  ///   - request: The request.
+  ///   - hasVariant: Whether the variant counts.
+  init(_ request: MediaRequest, hasVariant: Bool = false) {
     url = request.url.asSent
     headers = request.headers.isEmpty ? [:] : request.headers.filter { !Self.isReserved($0.key) }
     key = request.cacheKey?.canonicalSpelling ?? url.absoluteString
     priority = request.priority
+    if hasVariant { variant = request.variant }
+  }
+
+  /// The item of the file, whatever is made of it.
+  var ofFile: MediaItem {
+    guard variant != nil else { return self }
+    var result = self
+    result.variant = nil
+    return result
+  }
+
+  /// The name in the line of the decoders: the key of the file, and the variant.
+  var decodingKey: String {
+    guard let variant else { return key }
+    return "\(key)\n\(variant)"
   }
 
   /// The urgency of the item to the caller.
@@ -27,9 +50,14 @@ struct MediaItem: Hashable, Sendable {
     url == other.url && headers == other.headers
   }
 
-  static func == (one: MediaItem, other: MediaItem) -> Bool { one.key == other.key }
+  static func == (one: MediaItem, other: MediaItem) -> Bool {
+    one.key == other.key && one.variant == other.variant
+  }
 
-  func hash(into hasher: inout Hasher) { hasher.combine(key) }
+  func hash(into hasher: inout Hasher) {
+    hasher.combine(key)
+    if let variant { hasher.combine(variant) }
+  }
 
   /// Whether the loader sets a header field itself.
   private static func isReserved(_ name: String) -> Bool {

@@ -333,7 +333,7 @@ public final actor MediaLoader {
   ///
   /// - Parameter requests: The requests.
   public nonisolated func prefetch(_ requests: some Sequence<MediaRequest>) {
-    prefetches.add(requests.map(MediaItem.init))
+    prefetches.add(requests.map { MediaItem($0) })
   }
 
   /// Removes all files and parts.

@@ -36,11 +36,12 @@ public import Foundation
 /// ## Topics
 ///
 /// ### Creating a request
-/// - ``init(_:headers:cacheKey:priority:)``
+/// - ``init(_:headers:cacheKey:priority:variant:)``
 ///
 /// ### What is requested
 /// - ``url``
 /// - ``headers``
+/// - ``variant``
 ///
 /// ### How it is stored and how urgent it is
 /// - ``cacheKey``
@@ -67,6 +68,12 @@ public struct MediaRequest: Sendable, Hashable {
   /// ignores it.
   public var priority: TaskPriority?
 
+  /// The image that an ``ImageLoader`` makes of the file; `nil` for the whole one.
+  ///
+  /// Its decoder reads it from ``MediaResponse/variant``. Requests that differ in it share the file and the download, and
+  /// each has an image of its own in memory. A ``MediaLoader`` ignores it.
+  public var variant: ImageVariant?
+
   /// Creates a request.
   ///
   /// - Parameters:
@@ -74,16 +81,19 @@ public struct MediaRequest: Sendable, Hashable {
   ///   - headers: The header fields to send.
   ///   - cacheKey: The identity of the file; `nil` for its URL.
   ///   - priority: The urgency; `nil` for that of the calling task.
+  ///   - variant: The image that is made of the file; `nil` for the whole one.
   public init(
     _ url: URL,
     headers: [String: String] = [:],
     cacheKey: String? = nil,
-    priority: TaskPriority? = nil
+    priority: TaskPriority? = nil,
+    variant: ImageVariant? = nil
   ) {
     self.url = url
     self.headers = headers
     self.cacheKey = cacheKey
     self.priority = priority
+    self.variant = variant
   }
 
   /// Hashes the properties of the request.
@@ -92,5 +102,6 @@ public struct MediaRequest: Sendable, Hashable {
     hasher.combine(headers)
     hasher.combine(cacheKey)
     hasher.combine(priority?.rawValue)
+    hasher.combine(variant)
   }
 }

@@ -9,6 +9,8 @@ public struct MediaResponse: Sendable, Hashable {
   /// The media type that the server has named (Content-Type), such as `image/png`; `nil` if it has not, and for
   /// file URLs.
   public let type: String?
+  /// The image that is requested; `nil` for the whole one.
+  public let variant: ImageVariant?
 
   /// Creates a response, for instance to test a decoder.
   ///
@@ -16,9 +18,11 @@ public struct MediaResponse: Sendable, Hashable {
   ///   - url: The URL that was requested.
   ///   - file: The local file with the bytes.
   ///   - type: The media type.
-  public init(url: URL, file: URL? = nil, type: String? = nil) {
+  ///   - variant: The image that is requested.
+  public init(url: URL, file: URL? = nil, type: String? = nil, variant: ImageVariant? = nil) {
     self.url = url
     self.file = file
     self.type = type
+    self.variant = variant
   }
 }

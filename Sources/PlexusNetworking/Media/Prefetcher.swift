@@ -48,6 +48,7 @@ public import Foundation
 public final class Prefetcher: Sendable {
   /// Tests look at what is prefetched.
   let queue: PrefetchQueue
+  private let item: @Sendable (MediaRequest) -> MediaItem
 
   /// Creates a prefetcher of files.
   ///
@@ -58,6 +59,7 @@ public final class Prefetcher: Sendable {
   public init(_ loader: MediaLoader, concurrency: Int = 4) {
     precondition(concurrency > 0, "A prefetcher needs a concurrency of at least one")
     queue = PrefetchQueue(loader.prefetchWork, concurrency: concurrency)
+    item = { MediaItem($0) }
   }
 
   /// Creates a prefetcher of images, which are decoded ahead, too.
@@ -69,13 +71,14 @@ public final class Prefetcher: Sendable {
   public init<Image>(_ loader: ImageLoader<Image>, concurrency: Int = 4) {
     precondition(concurrency > 0, "A prefetcher needs a concurrency of at least one")
     queue = PrefetchQueue(loader.prefetchWork, concurrency: concurrency)
+    item = loader.items
   }
 
   /// Loads missing files in this order, after the ones that were added before.
   ///
   /// - Parameter requests: The requests. One that is waiting or loading already is not added again.
   public func prefetch(_ requests: some Sequence<MediaRequest>) {
-    queue.add(requests.map(MediaItem.init))
+    queue.add(requests.map(item))
   }
 
   /// Loads missing files in this order, after the ones that were added before.
@@ -88,9 +91,9 @@ public final class Prefetcher: Sendable {
 
   /// Ends the prefetching of some requests.
   ///
-  /// - Parameter requests: The requests, identified by their cache keys.
+  /// - Parameter requests: The requests, identified by their cache keys, and by their variants if it is one of images.
   public func cancel(_ requests: some Sequence<MediaRequest>) {
-    queue.cancel(requests.map(MediaItem.init))
+    queue.cancel(requests.map(item))
   }
 
   /// Ends the prefetching of some URLs.

@@ -8,6 +8,8 @@ internal import FoundationNetworking
 struct HTTPClient: Sendable {
   let transport: any HTTPTransport
   let rules: HTTPRules
+  /// The accounts of the transport, if it has any.
+  let accounts: HTTPAccounts?
   private let timer: TransferTimer
 
   /// Creates a client.
@@ -19,6 +21,7 @@ struct HTTPClient: Sendable {
   init(transport: any HTTPTransport, rules: HTTPRules, clock: any Clock<Duration>) {
     self.transport = transport
     self.rules = rules
+    accounts = transport.accounts
     timer = TransferTimer(clock: clock)
   }
 
@@ -61,7 +64,11 @@ struct HTTPClient: Sendable {
         credentials.store(fields, from: url, sent: cookies)
       }
       do {
-        try await watch.during { [transport] in try await transport.send(message, to: hop) }
+        try await watch.during { [transport] in
+          try await HTTPCredentials.$sending.withValue(credentials) {
+            try await transport.send(message, to: hop)
+          }
+        }
       } catch is EnoughReceived {
         return trail
       } catch _ where hop.isError && !Task.isCancelled {
@@ -80,7 +87,7 @@ struct HTTPClient: Sendable {
       try route.follow(target.url, status: target.redirect.status)
       trail.url = route.url
       trail.redirects.append(target.redirect)
-      if credentials.haveCookies { trail.origins.insert(route.url.origin) }
+      if credentials.haveCookies || accounts != nil { trail.origins.insert(route.url.origin) }
       try await turn(target.url)
     }
   }

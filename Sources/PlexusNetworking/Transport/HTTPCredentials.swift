@@ -5,8 +5,12 @@ internal import PlexusSupport
 /// as they are at one moment.
 ///
 /// All attempts of a request and all hops of its redirects have the same, so that an answer belongs to one account,
-/// whatever happens to the jar meanwhile. Only cookies that the answers themselves set are added.
+/// whatever happens to the jar meanwhile. Only cookies that the answers themselves set are added. A transport can add
+/// tokens, which can change meanwhile as long as their account is the same.
 final class HTTPCredentials: Sendable {
+  /// The credentials of the request that the current task sends.
+  @TaskLocal static var sending: HTTPCredentials?
+
   /// The header fields of the transport.
   let headers: [String: String]
   /// The names of header fields that are credentials, in lower case: each account has its own answers.
@@ -17,6 +21,7 @@ final class HTTPCredentials: Sendable {
   private let start: HTTPCookieJar.Snapshot?
   /// The same with what the answers have set.
   private let own: Locked<HTTPCookieState>
+  private let bound = Locked<[String: String]>([:])
 
   /// Reads the credentials.
   ///
@@ -46,6 +51,21 @@ final class HTTPCredentials: Sendable {
       return start.map { HTTPCookieState.text(of: $0.state.cookies) }
     }
     return URL(string: origin).flatMap { start?.all(for: $0) }
+  }
+
+  /// The accounts of tokens that the request is made, or has been sent, with: by the origins that they are for.
+  var accounts: [String: String] { bound.withLock { $0 } }
+
+  /// Binds the request to the account of a token for an origin.
+  ///
+  /// - Throws: ``HTTPRequestError/accountChanged`` if it is bound to another one.
+  func bind(_ account: String, for origin: String) throws {
+    let present = bound.withLock { bound -> String in
+      if let present = bound[origin] { return present }
+      bound[origin] = account
+      return account
+    }
+    guard present == account else { throw HTTPRequestError.accountChanged }
   }
 
   /// The cookies that a request is sent with.

@@ -6,7 +6,7 @@ struct HTTPTrail: Sendable {
   var url: URL
   /// The redirects that have led there, in order.
   var redirects: [HTTPRedirect] = []
-  /// The origins that they have led to, if there are cookies for them.
+  /// The origins that they have led to, if there are cookies or accounts for them.
   var origins: Set<String> = []
   /// Whether an answer on the way has changed the cookies of a later request.
   var hasChangedCookies = false

@@ -17,6 +17,12 @@ public protocol HTTPTransport: Sendable {
   /// field of the request takes precedence. There is a default implementation, which returns none.
   var headers: [String: String] { get }
 
+  /// The accounts that requests are sent for, if the transport or the one that it wraps is a ``TokenTransport``.
+  ///
+  /// A transport that wraps another one returns the accounts of that one, and calls it in the task in which it is
+  /// called itself. There is a default implementation, which returns `nil`.
+  var accounts: HTTPAccounts? { get }
+
   /// Sends a request and delivers the answer while it arrives.
   ///
   /// It calls `begin` and then `receive` in order, one call after another, and returns when the answer is
@@ -38,6 +44,9 @@ public protocol HTTPTransport: Sendable {
 extension HTTPTransport {
   /// No header fields.
   public var headers: [String: String] { [:] }
+
+  /// No accounts.
+  public var accounts: HTTPAccounts? { nil }
 }
 
 /// The receiver of an answer, piece by piece.

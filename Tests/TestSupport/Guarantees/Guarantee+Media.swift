@@ -258,4 +258,17 @@ extension Guarantee {
     .media,
     "The transfers of a client share one timer, which ends with the last of them."
   )
+
+  public static let variantsShareADownload = Guarantee(
+    .media,
+    """
+    All variants of an image share one download, each is decoded once and kept by itself, and \
+    removing the image removes all of them.
+    """
+  )
+
+  public static let invalidVariantsFail = Guarantee(
+    .media,
+    "A variant without a possible size fails with a sentence, before anything is downloaded."
+  )
 }

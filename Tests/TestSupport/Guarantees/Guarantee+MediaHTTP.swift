@@ -186,6 +186,32 @@ extension Guarantee {
     """
   )
 
+  public static let rejectedTokenIsRefreshedOnce = Guarantee(
+    .media,
+    """
+    A rejected token is refreshed once for all requests that were sent with it, and each of them is \
+    sent once more.
+    """
+  )
+
+  public static let signOutIsReportedOnce = Guarantee(
+    .media,
+    """
+    A token whose fetch fails for good is reported once until there is a token again, and not while \
+    the device is offline.
+    """
+  )
+
+  public static let signedOutTokenIsNotSent = Guarantee(
+    .media,
+    "A request is sent for one account, and not with a token that was removed while it waited."
+  )
+
+  public static let accountsOfTokensDoNotMix = Guarantee(
+    .media,
+    "An answer to a request with a token never answers a request of another account."
+  )
+
   public static let removedCookiesStayRemoved = Guarantee(
     .media,
     """

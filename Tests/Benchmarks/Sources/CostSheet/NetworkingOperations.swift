@@ -205,6 +205,19 @@ private let imageOperations: [Operation] = [
       for _ in 0..<count { use(images.cachedImage(for: url) ?? 0) }
     }
   },
+  Operation("images: hit of a variant", count: 300) { count in
+    try await withImages { images, url in
+      let request = MediaRequest(url, variant: ImageVariant(width: 120, height: 120))
+      for _ in 0..<count { use(try await images.request(request)) }
+    }
+  },
+  Operation("images: remove, with variants", count: 90) { count in
+    try await withImages { images, url in
+      let request = MediaRequest(url, variant: ImageVariant(width: 120, height: 120))
+      use(try await images.request(request))
+      for _ in 0..<count { try await images.remove(request) }
+    }
+  },
   Operation("images: prefetch of none", count: 300) { count in
     try await withImages { images, _ in
       for _ in 0..<count { images.prefetch([URL]()) }
@@ -261,7 +274,35 @@ private let httpOperations: [Operation] = [
     }
     for _ in 0..<count { _ = try await fetcher.fetch(FetchContext(previousValue: nil)) }
   },
+  Operation("HTTP fetcher: fetch from a transport in memory", count: 90) { count in
+    let fetcher = HTTPFetcher(try url(1), transport: CannedTransport()) { $0.count }
+    for _ in 0..<count { _ = try await fetcher.fetch(FetchContext(previousValue: nil)) }
+  },
+  Operation("HTTP fetcher: fetch with a token", count: 90) { count in
+    let fetcher = HTTPFetcher(try url(1), transport: try withToken()) { $0.count }
+    for _ in 0..<count { _ = try await fetcher.fetch(FetchContext(previousValue: nil)) }
+  },
+  Operation("HTTP cache: hit", count: 90) { count in
+    let cache = HTTPCache<Int>(transport: CannedTransport()) { $0.body.count }
+    let url = try url(1)
+    for _ in 0..<count { use(try await cache.request(url)) }
+  },
+  Operation("HTTP cache: hit with a token", count: 90) { count in
+    let cache = HTTPCache<Int>(transport: try withToken()) { $0.body.count }
+    let url = try url(1)
+    for _ in 0..<count { use(try await cache.request(url)) }
+  },
 ]
+
+private func withToken() throws -> TokenTransport<String> {
+  TokenTransport(
+    base: CannedTransport(),
+    origin: try url(0),
+    token: Multiplexer { "secret" },
+    account: { _ in "ada" },
+    authorize: { request, token in request.setValue(token, forHTTPHeaderField: "Authorization") }
+  )
+}
 
 /// A protocol handler that answers every request of a session from memory.
 private final class CannedProtocol: URLProtocol {

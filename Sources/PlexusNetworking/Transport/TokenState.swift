@@ -1,0 +1,50 @@
+/// Which tokens the requests of a ``TokenTransport`` are sent with, by the number of rejections so far.
+///
+/// Invariants:
+///
+/// - A token is rejected at most once: a rejection of an older one than the present changes nothing.
+/// - Between a rejection and the first newer token, no request is sent with an older one.
+/// - The end of an account is reported once until there is a token again.
+struct TokenState: Sendable {
+  /// The number of rejections that a request is sent after.
+  struct Turn: Hashable, Sendable {
+    fileprivate let number: Int
+    /// Whether only a token that is fetched or stored after the last rejection is sent.
+    let needsNewer: Bool
+  }
+
+  private var number = 0
+  private var needsNewer = false
+  private var isSignedIn = true
+
+  /// The turn of a request that is sent now.
+  var turn: Turn { Turn(number: number, needsNewer: needsNewer) }
+
+  /// Whether no token has been rejected since a turn.
+  func isCurrent(_ turn: Turn) -> Bool { turn.number == number }
+
+  /// The token of a turn was rejected.
+  ///
+  /// - Returns: Whether it has to be refreshed; `false` if that has been done since it was sent.
+  mutating func reject(_ turn: Turn) -> Bool {
+    guard isCurrent(turn) else { return false }
+    number += 1
+    needsNewer = true
+    return true
+  }
+
+  /// There is a token for a turn.
+  mutating func obtain(_ turn: Turn) {
+    isSignedIn = true
+    if isCurrent(turn) { needsNewer = false }
+  }
+
+  /// There is no token for a turn, and none will come until the user signs in.
+  ///
+  /// - Returns: Whether that has to be reported.
+  mutating func end(_ turn: Turn) -> Bool {
+    guard isCurrent(turn), isSignedIn else { return false }
+    isSignedIn = false
+    return true
+  }
+}
