@@ -26,7 +26,8 @@ extension MultiplexerMap {
   ///   - window: How long the first single key of a batch waits for others.
   ///   - maximumBatchSize: The maximum number of keys in a batch; `nil` for no limit.
   ///   - onFetch: A closure that fetches the values of several distinct keys. A key that is missing from its result
-  ///     fails with ``MultiplexerError/missingKey(_:)``. The closure is released with the map.
+  ///     fails with ``MultiplexerError/missingKey(_:)``. Values of other keys are stored, too.
+  ///     The closure is released with the map.
   /// - Returns: The map.
   /// - Precondition: The policy's expiry jitter is between 0 and 1, its timeouts are positive, the capacity and the
   ///   window are not negative, and a batch has room for one key.
@@ -67,7 +68,8 @@ extension MultiplexerMap {
   ///   - window: How long the first single key of a batch waits for others.
   ///   - maximumBatchSize: The maximum number of keys in a batch; `nil` for no limit.
   ///   - onFetch: A closure that fetches several distinct keys and returns a result for each. A key that is missing
-  ///     from its result fails with ``MultiplexerError/missingKey(_:)``. The closure is released with the map.
+  ///     from its result fails with ``MultiplexerError/missingKey(_:)``. Values of other keys are stored, too.
+  ///     The closure is released with the map.
   /// - Returns: The map.
   /// - Precondition: The policy's expiry jitter is between 0 and 1, its timeouts are positive, the capacity and the
   ///   window are not negative, and a batch has room for one key.
@@ -129,7 +131,8 @@ extension MultiplexerMap {
   ///   - window: How long the first single key of a batch waits for others.
   ///   - maximumBatchSize: The maximum number of keys in a batch; `nil` for no limit.
   ///   - onFetch: A closure that fetches the values of several distinct keys. A key that is missing from its result
-  ///     fails with ``MultiplexerError/missingKey(_:)``. The closure is released with the map.
+  ///     fails with ``MultiplexerError/missingKey(_:)``. Values of other keys are stored, too.
+  ///     The closure is released with the map.
   /// - Returns: The map.
   /// - Precondition: The policy's expiry jitter is between 0 and 1, its timeouts are positive, the capacity and the
   ///   window are not negative, and a batch has room for one key.
@@ -179,7 +182,8 @@ extension MultiplexerMap {
   ///   - window: How long the first single key of a batch waits for others.
   ///   - maximumBatchSize: The maximum number of keys in a batch; `nil` for no limit.
   ///   - onFetch: A closure that fetches several distinct keys and returns a result for each. A key that is missing
-  ///     from its result fails with ``MultiplexerError/missingKey(_:)``. The closure is released with the map.
+  ///     from its result fails with ``MultiplexerError/missingKey(_:)``. Values of other keys are stored, too.
+  ///     The closure is released with the map.
   /// - Returns: The map.
   /// - Precondition: The policy's expiry jitter is between 0 and 1, its timeouts are positive, the capacity and the
   ///   window are not negative, and a batch has room for one key.
@@ -245,7 +249,8 @@ extension MultiplexerMap where Key: LosslessStringConvertible {
   ///   - window: How long the first single key of a batch waits for others.
   ///   - maximumBatchSize: The maximum number of keys in a batch; `nil` for no limit.
   ///   - onFetch: A closure that fetches the values of several distinct keys. A key that is missing from its result
-  ///     fails with ``MultiplexerError/missingKey(_:)``. The closure is released with the map.
+  ///     fails with ``MultiplexerError/missingKey(_:)``. Values of other keys are stored, too.
+  ///     The closure is released with the map.
   /// - Returns: The map.
   /// - Precondition: The policy's expiry jitter is between 0 and 1, its timeouts are positive, the capacity and the
   ///   window are not negative, and a batch has room for one key.
@@ -292,7 +297,8 @@ extension MultiplexerMap where Key: LosslessStringConvertible {
   ///   - window: How long the first single key of a batch waits for others.
   ///   - maximumBatchSize: The maximum number of keys in a batch; `nil` for no limit.
   ///   - onFetch: A closure that fetches several distinct keys and returns a result for each. A key that is missing
-  ///     from its result fails with ``MultiplexerError/missingKey(_:)``. The closure is released with the map.
+  ///     from its result fails with ``MultiplexerError/missingKey(_:)``. Values of other keys are stored, too.
+  ///     The closure is released with the map.
   /// - Returns: The map.
   /// - Precondition: The policy's expiry jitter is between 0 and 1, its timeouts are positive, the capacity and the
   ///   window are not negative, and a batch has room for one key.

@@ -58,6 +58,7 @@ extension KeyedCache {
   func confirm(_ id: UInt64, of key: Key, hash: UInt64) {
     var arrival = Arrival(cost: 0, name: storage?.name(of: key))
     let refreshes = change(hash, at: .min) { shard, transaction in
+      recentChanges?.change(key, hash: hash, &transaction.effects)
       let index = shard.keys.index(of: key, hash: hash)
       // Under the lock: an attempt that begins afterwards, of the same flight or another one, has the change.
       let number = countConfirmation()
@@ -95,6 +96,7 @@ extension KeyedCache {
   func revert(_ id: UInt64, of key: Key, hash: UInt64) {
     while true {
       let reversal = change(hash, at: .min) { shard, transaction in
+        recentChanges?.change(key, hash: hash, &transaction.effects)
         let reversal = shard.withEdits(of: key, hash: hash) { $0.revert(id) }
         shard.sweepEdits(&transaction.effects)
         return reversal

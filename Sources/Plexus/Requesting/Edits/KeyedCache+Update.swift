@@ -115,6 +115,7 @@ extension KeyedCache {
       guard shard.endEdit(of: key, hash: hash, version, &transaction.effects),
         let index = shard.keys.index(of: key, hash: hash)
       else { return false }
+      if recentChanges != nil { noteChange(index, shard, &transaction) }
       let next = detachFlights(index, changingTo: edit.value, &shard, &transaction)
       arrival.index = index
       shard.put(edit.value, &arrival, &transaction)

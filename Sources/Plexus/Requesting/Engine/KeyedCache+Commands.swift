@@ -24,6 +24,7 @@ extension KeyedCache {
     let missing = change(hash, at: time.now()) { shard, transaction -> DraftsToReapply<Value>? in
       var arrival = Arrival(below: stack, cost: cost, name: name)
       arrival.start = start
+      recentChanges?.change(key, hash: hash, &transaction.effects)
       if shard.hasEdits {
         arrival.way = .stored(by: OptimisticCommit.ids)
         if let missing = shard.missingDrafts(of: key, hash, arrival) { return missing }
@@ -73,6 +74,7 @@ extension KeyedCache {
     var live: LiveFetching<Key, Value>?
     let ticket = change(hash, at: .min) { shard, transaction in
       let ticket = drawTicket()
+      recentChanges?.change(key, hash: hash, &transaction.effects)
       live = shard.live(key, hash)
       if let name, let time { shard.extras?.pendingWrites?.refresh(name, at: time) }
       if let index = shard.keys.index(of: key, hash: hash) {
@@ -114,6 +116,7 @@ extension KeyedCache {
   /// Marks every value as changed at its origin.
   func refreshAll() -> RefreshTicket {
     let ticket = drawTicket()
+    recentChanges?.changeAll()
     let time = outdateAll()
     var details: [EntryState.Details.Box] = []
     var lives: [LiveFetching<Key, Value>] = []
@@ -168,6 +171,7 @@ extension KeyedCache {
   @inlinable
   func invalidate(_ key: Key, hash: UInt64, name: String? = nil, isSignedOut: Bool = false) {
     change(hash, at: .min) { shard, transaction in
+      recentChanges?.change(key, hash: hash, &transaction.effects)
       if shard.hasEdits { shard.clearEdits(of: key, hash, &transaction.effects) }
       // Also without an entry: unread states of subscribers can hold a value.
       if shard.hasHubs { shard.publishReset(key, hash, &transaction.effects) }
@@ -220,6 +224,7 @@ extension KeyedCache {
     // One change for all shards: otherwise the removal of the stored copies could begin for the first shards, and
     // remove once more, for the last ones, what has been stored and flushed in the meantime.
     shards.withAllLocks { shard in
+      recentChanges?.changeAll(&effects)
       shard.pauseCount += pauses
       if shard.hasHubs { shard.publishResets(&effects) }
       if shard.hasEdits {
@@ -238,7 +243,12 @@ extension KeyedCache {
   /// Resumes storing the results of work that starts after this call.
   @usableFromInline
   func resume() {
-    shards.withEachLock { $0.pauseCount -= 1 }
+    var effects = makeEffects()
+    shards.withAllLocks { shard in
+      recentChanges?.changeAll(&effects)
+      shard.pauseCount -= 1
+    }
+    effects.perform(in: self)
   }
 
   /// Removes all values from memory; flights continue.

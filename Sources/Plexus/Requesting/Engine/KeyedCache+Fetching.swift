@@ -200,10 +200,7 @@ extension KeyedCache {
       let needed = flights.allSatisfy { $0.isNeeded } ? flights : flights.filter { $0.isNeeded }
       guard !needed.isEmpty else { return ValueOutcome(BulkValues<Key, Value>.values([:])) }
       if number == 1 { countFetch(batch, 1) }
-      let keys = keys(of: needed)
-      return ValueOutcome(
-        try await WaitScope.local.withValue(scope) { try await bulkFetch(keys) }
-      )
+      return ValueOutcome(try await fetchValues(of: keys(of: needed), for: scope, by: bulkFetch))
     }
     // The attempts return what the closure above has made.
     let values = unsafe unsafeDowncast(outcome, to: ValueOutcome<BulkValues<Key, Value>>.self).value

@@ -198,6 +198,7 @@ extension KeyedCache {
     _ transaction: inout Transaction
   ) {
     let index = arrival.index
+    if recentChanges != nil, outcome.kind != .cancelled { noteChange(index, shard, &transaction) }
     arrival.isNewest = shard[index].state.queued == nil
     if !arrival.isNewest, isQueuedFlightLeft(index, shard) { shard[index].state.dequeue() }
     let hasArrived = replaceValue(with: outcome, &arrival, &shard, &transaction)

@@ -72,7 +72,9 @@ extension KeyedCache {
 
   /// Marks the values of the known keys that satisfy a condition as changed at their origin.
   func refresh(where isWanted: (Key) -> Bool) -> RefreshTicket {
-    refresh(knownKeys(where: isWanted))
+    // Which unknown keys satisfy the condition is not known later.
+    recentChanges?.changeAll()
+    return refresh(knownKeys(where: isWanted))
   }
 
   /// Removes some keys and their stored copies, and detaches their flights.
@@ -92,6 +94,7 @@ extension KeyedCache {
   ///
   /// - Throws: The error because of which copies can remain.
   func clear(where isWanted: (Key) -> Bool) async throws {
+    recentChanges?.changeAll()
     try await clear(knownKeys(where: isWanted))
   }
 }

@@ -25,6 +25,8 @@ final class KeyedCache<Key: Hashable & Sendable, Value: Sendable>: CacheEngine, 
   @usableFromInline let tagging: (@Sendable (Key) -> [CacheTag])?
   /// Fetches several keys at once, if there is such a fetch.
   @usableFromInline let bulkFetch: BulkFetch?
+  /// The changes during calls of that fetch, which can return the values of other keys; `nil` if these are not kept.
+  @usableFromInline let recentChanges: RecentChanges<Key>?
 
   @inlinable
   init(
@@ -59,6 +61,8 @@ final class KeyedCache<Key: Hashable & Sendable, Value: Sendable>: CacheEngine, 
     unsafe seenTrust = (storage?.shared?.seenTrust).map { unsafe Unmanaged.passUnretained($0) }
     self.tagging = tagging
     self.bulkFetch = bulkFetch
+    // Values of a shared tier need leases.
+    recentChanges = bulkFetch != nil && storage?.shared == nil ? RecentChanges() : nil
     super.init(
       source: Flight.Source(
         id: id,
@@ -69,7 +73,12 @@ final class KeyedCache<Key: Hashable & Sendable, Value: Sendable>: CacheEngine, 
       policy: policy,
       batching: batching,
       clock: clock,
-      operations: Self.operations(fetch, bulkFetch, hasCacher: storage != nil)
+      operations: Self.operations(
+        fetch,
+        bulkFetch,
+        hasCacher: storage != nil,
+        isSpecial: storage != nil || recentChanges != nil
+      )
     )
     if shared != nil { listen() }
   }
@@ -79,7 +88,8 @@ final class KeyedCache<Key: Hashable & Sendable, Value: Sendable>: CacheEngine, 
   static func operations(
     _ fetch: @escaping Operations.Fetch,
     _ bulkFetch: BulkFetch?,
-    hasCacher: Bool
+    hasCacher: Bool,
+    isSpecial: Bool
   ) -> Operations {
     var launchTogether: (@Sendable (CacheEngine, [Flight]) -> Void)?
     if let bulkFetch {
@@ -94,7 +104,8 @@ final class KeyedCache<Key: Hashable & Sendable, Value: Sendable>: CacheEngine, 
         unsafe unsafeDowncast(engine, to: KeyedCache.self).finish(flight, with: outcome)
       },
       launchTogether: launchTogether,
-      hasCacher: hasCacher
+      hasCacher: hasCacher,
+      isSpecial: isSpecial
     )
   }
 
@@ -134,9 +145,22 @@ final class KeyedCache<Key: Hashable & Sendable, Value: Sendable>: CacheEngine, 
 
   override var fetchStart: FetchStart { storage?.fetchStart ?? FetchStart() }
 
-  override func fetchWithCacher(_ flight: Flight) async {
-    await fetchWithCacher([flight], scope: flight) { [self] flights, _ in
-      [try await attempts(of: flights[0], operations.fetch)]
+  override func work(for flight: Flight) async {
+    let fetch: Fetch = { [self] flights, _ in [try await outcome(of: flights[0])] }
+    if storage != nil {
+      await fetchWithCacher([flight], scope: flight, by: fetch)
+    } else {
+      await self.fetch([flight], in: nil, by: fetch)
+    }
+  }
+
+  private func outcome(of flight: Flight) async throws -> Outcome {
+    guard let bulkFetch, recentChanges != nil else {
+      return try await attempts(of: flight, operations.fetch)
+    }
+    return try await attempts(of: flight) { [self] flight, _ in
+      let values = try await fetchValues(of: [key(of: flight)], for: flight, by: bulkFetch)
+      return Self.outcome(of: flight, in: values)
     }
   }
 

@@ -51,7 +51,7 @@ struct SharedFetching<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     if await !payDebts(of: looking) { (looking, round.alone) = ([], looking) }
     await withTaskGroup(of: Void.self) { [looking, others] group in
       // Other flights of a key continue separately.
-      for flight in others { group.addTask { await cache.fetchWithCacher(flight) } }
+      for flight in others { group.addTask { await cache.work(for: flight) } }
       var (looking, hasFetched) = (looking, false)
       while !scope.isCancelled || !round.alone.isEmpty {
         await look(for: looking, &round)

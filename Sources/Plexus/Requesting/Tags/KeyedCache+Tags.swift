@@ -25,6 +25,7 @@ extension KeyedCache {
   /// Records the clear of tags, by which stored copies are judged.
   func recordClear(of tags: Set<CacheTag>) {
     guard tagging != nil else { return }
+    recentChanges?.change(tags)
     if let shared { return shared.withDebts { $0.tagRemovals.owe(tags) } }
     if let storage { note(storage.marks(of: tags, areCleared: true)) }
   }
@@ -32,6 +33,7 @@ extension KeyedCache {
   /// Records the refresh of tags, by which stored copies are judged.
   func recordRefresh(of tags: Set<CacheTag>) {
     guard tagging != nil else { return }
+    recentChanges?.change(tags)
     if let storage { note(storage.marks(of: tags, areCleared: false)) }
   }
 
