@@ -322,14 +322,6 @@ extension Guarantee {
     """
   )
 
-  public static let bulkAnswersStoreAll = Guarantee(
-    .caches,
-    """
-    Values that a fetch of several keys returns for other keys are stored as fresh ones, unless their \
-    keys are in flight or have changed since the call began.
-    """
-  )
-
   public static let subscribersCauseNoFetch = Guarantee(
     .caches,
     """

@@ -153,7 +153,7 @@ extension KeyedCache {
     if !state.servesRefresh, !(isStale && state.forbidsStale) {
       let storedAt = state.storedAt
       answer([running], with: value, storedAt: storedAt, isStale: isStale, &transaction.effects)
-    } else if policy.whenUnobserved == .cancel, running.callerCount == 0 {
+    } else if running.callerCount == 0, isCancelled(withoutCallers: running) {
       transaction.effects.cancel(running)
     }
     if let queued = state.queued { return isQueuedFlightLeft(index, shard) ? nil : queued }

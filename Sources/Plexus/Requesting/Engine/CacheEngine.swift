@@ -211,6 +211,7 @@ extension CacheEngine {
 
   private final func launch(_ flight: Flight) {
     flight.begin()
+    if let limit = source.limit, takesPlaceFirst(flight) { limit.enter(flight) }
     if flight.plan.inheritsTaskLocals {
       flight.start { [self] in await run(flight) }
     } else {
@@ -218,6 +219,12 @@ extension CacheEngine {
         Task.detached(priority: priority) { [self] in await run(flight) }
       }
     }
+  }
+
+  /// Returns whether a flight takes its place before anything else, and not after its stored copy was read.
+  @usableFromInline
+  final func takesPlaceFirst(_ flight: Flight) -> Bool {
+    source.limit?.isBeforeLeases == true || !flight.plan.readsFirst
   }
 
   /// Does the work of a flight, and ends it.

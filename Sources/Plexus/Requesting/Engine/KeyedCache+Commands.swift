@@ -62,7 +62,7 @@ extension KeyedCache {
     for flight in flights {
       if let predecessor = flight.settle() { effects.release(object: predecessor) }
       effects.answer(flight, with: outcome)
-      if policy.whenUnobserved == .cancel { effects.cancel(flight) }
+      if isCancelled(withoutCallers: flight) { effects.cancel(flight) }
     }
   }
 
@@ -191,7 +191,9 @@ extension KeyedCache {
   @inlinable
   func invalidate(_ state: EntryState, _ effects: inout CacheEffects) {
     guard !state.isAtRest else { return }
-    if policy.whenUnobserved == .cancel, let running = state.running, running.callerCount == 0 {
+    if let running = state.running, running.callerCount == 0,
+      isCancelled(withoutCallers: running)
+    {
       effects.cancel(running)
     }
     // Callers that wait for a flight that has not begun get its outcome, which is stored nowhere.

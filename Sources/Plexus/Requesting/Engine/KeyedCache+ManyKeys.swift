@@ -54,6 +54,9 @@ extension KeyedCache {
         refreshAhead: refreshAhead
       ) {
       case .begins, .expiring, .stale(renews: true):
+        guard source.limit?.isCrowded != true else {
+          return shard.removeIfEmpty(index, &effects)
+        }
         let flight = begin(index, caller, &shard, &effects)
         flight.plan.remembersFailure = false
       case .fresh, .stale(renews: false), .failure, .waits, .refused:

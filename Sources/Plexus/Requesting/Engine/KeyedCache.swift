@@ -68,7 +68,14 @@ final class KeyedCache<Key: Hashable & Sendable, Value: Sendable>: CacheEngine, 
         id: id,
         type: type,
         namesKeys: namesKeys,
-        delaysFlights: batching?.delaysFlights ?? false
+        delaysFlights: batching?.delaysFlights ?? false,
+        limit: policy.maximumConcurrentFetches.map {
+          FetchLimit(
+            $0,
+            maximumWaiting: policy.maximumWaitingFetches,
+            isBeforeLeases: storage?.shared != nil
+          )
+        }
       ),
       policy: policy,
       batching: batching,
@@ -78,6 +85,7 @@ final class KeyedCache<Key: Hashable & Sendable, Value: Sendable>: CacheEngine, 
         bulkFetch,
         hasCacher: storage != nil,
         isSpecial: storage != nil || recentChanges != nil
+          || policy.maximumConcurrentFetches != nil
       )
     )
     if shared != nil { listen() }
@@ -138,6 +146,7 @@ final class KeyedCache<Key: Hashable & Sendable, Value: Sendable>: CacheEngine, 
     var sum = CacheStatistics()
     shards.withEachLock { sum = sum + $0.statistics }
     sum.abandoned = abandoned.current
+    if let limit = source.limit { (sum.running, sum.waiting) = limit.counts }
     return sum
   }
 
@@ -148,6 +157,11 @@ final class KeyedCache<Key: Hashable & Sendable, Value: Sendable>: CacheEngine, 
   override func work(for flight: Flight) async {
     let fetch: Fetch = { [self] flights, _ in [try await outcome(of: flights[0])] }
     if storage != nil {
+      // Its stored copy is read before it waits for a place, and a refresh from now on requires another fetch.
+      if source.delaysFlights, depart([flight], isBulk: false).isEmpty {
+        source.limit?.leave(flight)
+        return
+      }
       await fetchWithCacher([flight], scope: flight, by: fetch)
     } else {
       await self.fetch([flight], in: nil, by: fetch)
@@ -212,6 +226,12 @@ final class KeyedCache<Key: Hashable & Sendable, Value: Sendable>: CacheEngine, 
     change(flight.hash, at: .min) { abandon(flight, &$0, &$1) }
   }
 
+  /// Returns whether a flight is cancelled because no caller waits for it: by the policy, or because it waits for a place.
+  @usableFromInline
+  func isCancelled(withoutCallers flight: Flight) -> Bool {
+    policy.whenUnobserved == .cancel || source.limit?.withdraw(flight) == true
+  }
+
   func abandon(
     _ flight: Flight,
     _ shard: inout Shard<Key, Value>,
@@ -222,13 +242,14 @@ final class KeyedCache<Key: Hashable & Sendable, Value: Sendable>: CacheEngine, 
     guard let index = shard.keys.index(of: key(of: flight), hash: flight.hash),
       shard[index].state.running === flight || shard[index].state.queued === flight
     else {
-      transaction.effects.cancel(flight)
+      if isCancelled(withoutCallers: flight) { transaction.effects.cancel(flight) }
       return
     }
     // Live subscriptions observe all flights of their key.
     guard shard[index].state.running === flight, !shard[index].state.isInBackground,
       !shard.isLive(index)
     else { return }
+    guard isCancelled(withoutCallers: flight) else { return }
     if let queued = shard[index].state.queued, queued.callerCount == 0 {
       transaction.effects.release(queued)
       shard[index].state.dequeue()
