@@ -22,6 +22,8 @@ extension MultiplexerMap {
   ///   - capacity: The limit for the values in memory.
   ///   - tagging: A closure that returns the tags of a key, by which values are cleared and refreshed together. It must
   ///     always return the same tags for a key.
+  ///   - valueTagging: A closure that returns further tags of a value, such as the tenant of a row. It is called for each
+  ///     new value, with no lock held, and must always return the same tags for a value.
   ///   - clock: The clock for ages, waits and timeouts.
   ///   - window: How long the first single key of a batch waits for others.
   ///   - maximumBatchSize: The maximum number of keys in a batch; `nil` for no limit.
@@ -37,6 +39,7 @@ extension MultiplexerMap {
     policy: CachePolicy = CachePolicy(),
     capacity: CacheCapacity<Value> = .unbounded,
     tagging: (@Sendable (Key) -> [CacheTag])? = nil,
+    valueTagging: (@Sendable (Key, Value) -> [CacheTag])? = nil,
     clock: any Clock<Duration> = ContinuousClock(),
     window: Duration = .zero,
     maximumBatchSize: Int? = nil,
@@ -47,6 +50,7 @@ extension MultiplexerMap {
       policy: policy,
       capacity: capacity,
       tagging: tagging,
+      valueTagging: valueTagging,
       clock: clock,
       batching: BatchWindow.Rules(window: window, maximumSize: maximumBatchSize),
       onFetch: { .values(try await onFetch($0)) }
@@ -64,6 +68,8 @@ extension MultiplexerMap {
   ///   - capacity: The limit for the values in memory.
   ///   - tagging: A closure that returns the tags of a key, by which values are cleared and refreshed together. It must
   ///     always return the same tags for a key.
+  ///   - valueTagging: A closure that returns further tags of a value, such as the tenant of a row. It is called for each
+  ///     new value, with no lock held, and must always return the same tags for a value.
   ///   - clock: The clock for ages, waits and timeouts.
   ///   - window: How long the first single key of a batch waits for others.
   ///   - maximumBatchSize: The maximum number of keys in a batch; `nil` for no limit.
@@ -80,6 +86,7 @@ extension MultiplexerMap {
     policy: CachePolicy = CachePolicy(),
     capacity: CacheCapacity<Value> = .unbounded,
     tagging: (@Sendable (Key) -> [CacheTag])? = nil,
+    valueTagging: (@Sendable (Key, Value) -> [CacheTag])? = nil,
     clock: any Clock<Duration> = ContinuousClock(),
     window: Duration = .zero,
     maximumBatchSize: Int? = nil,
@@ -93,6 +100,7 @@ extension MultiplexerMap {
       policy: policy,
       capacity: capacity,
       tagging: tagging,
+      valueTagging: valueTagging,
       clock: clock,
       batching: BatchWindow.Rules(window: window, maximumSize: maximumBatchSize),
       onFetch: { .results(try await onFetch($0)) }
@@ -127,6 +135,8 @@ extension MultiplexerMap {
   ///     have different names: keys with the same name would share a stored value.
   ///   - tagging: A closure that returns the tags of a key, by which values are cleared and refreshed together. It must
   ///     always return the same tags for a key.
+  ///   - valueTagging: A closure that returns further tags of a value, such as the tenant of a row. It is called for each
+  ///     new value, with no lock held, and must always return the same tags for a value.
   ///   - clock: The clock for ages, waits and timeouts.
   ///   - window: How long the first single key of a batch waits for others.
   ///   - maximumBatchSize: The maximum number of keys in a batch; `nil` for no limit.
@@ -144,6 +154,7 @@ extension MultiplexerMap {
     cacher: (any Cacher<Value>)?,
     keyName: @escaping @Sendable (Key) -> String,
     tagging: (@Sendable (Key) -> [CacheTag])? = nil,
+    valueTagging: (@Sendable (Key, Value) -> [CacheTag])? = nil,
     clock: any Clock<Duration> = ContinuousClock(),
     window: Duration = .zero,
     maximumBatchSize: Int? = nil,
@@ -156,6 +167,7 @@ extension MultiplexerMap {
       cacher: cacher,
       text: { StoredNames.text(of: keyName($0)) },
       tagging: tagging,
+      valueTagging: valueTagging,
       clock: clock,
       batching: BatchWindow.Rules(window: window, maximumSize: maximumBatchSize),
       onFetch: { .values(try await onFetch($0)) }
@@ -178,6 +190,8 @@ extension MultiplexerMap {
   ///     have different names: keys with the same name would share a stored value.
   ///   - tagging: A closure that returns the tags of a key, by which values are cleared and refreshed together. It must
   ///     always return the same tags for a key.
+  ///   - valueTagging: A closure that returns further tags of a value, such as the tenant of a row. It is called for each
+  ///     new value, with no lock held, and must always return the same tags for a value.
   ///   - clock: The clock for ages, waits and timeouts.
   ///   - window: How long the first single key of a batch waits for others.
   ///   - maximumBatchSize: The maximum number of keys in a batch; `nil` for no limit.
@@ -196,6 +210,7 @@ extension MultiplexerMap {
     cacher: (any Cacher<Value>)?,
     keyName: @escaping @Sendable (Key) -> String,
     tagging: (@Sendable (Key) -> [CacheTag])? = nil,
+    valueTagging: (@Sendable (Key, Value) -> [CacheTag])? = nil,
     clock: any Clock<Duration> = ContinuousClock(),
     window: Duration = .zero,
     maximumBatchSize: Int? = nil,
@@ -211,6 +226,7 @@ extension MultiplexerMap {
       cacher: cacher,
       text: { StoredNames.text(of: keyName($0)) },
       tagging: tagging,
+      valueTagging: valueTagging,
       clock: clock,
       batching: BatchWindow.Rules(window: window, maximumSize: maximumBatchSize),
       onFetch: { .results(try await onFetch($0)) }
@@ -245,6 +261,8 @@ extension MultiplexerMap where Key: LosslessStringConvertible {
   ///     description of the key.
   ///   - tagging: A closure that returns the tags of a key, by which values are cleared and refreshed together. It must
   ///     always return the same tags for a key.
+  ///   - valueTagging: A closure that returns further tags of a value, such as the tenant of a row. It is called for each
+  ///     new value, with no lock held, and must always return the same tags for a value.
   ///   - clock: The clock for ages, waits and timeouts.
   ///   - window: How long the first single key of a batch waits for others.
   ///   - maximumBatchSize: The maximum number of keys in a batch; `nil` for no limit.
@@ -261,6 +279,7 @@ extension MultiplexerMap where Key: LosslessStringConvertible {
     capacity: CacheCapacity<Value> = .unbounded,
     cacher: (any Cacher<Value>)?,
     tagging: (@Sendable (Key) -> [CacheTag])? = nil,
+    valueTagging: (@Sendable (Key, Value) -> [CacheTag])? = nil,
     clock: any Clock<Duration> = ContinuousClock(),
     window: Duration = .zero,
     maximumBatchSize: Int? = nil,
@@ -273,6 +292,7 @@ extension MultiplexerMap where Key: LosslessStringConvertible {
       cacher: cacher,
       text: { StoredNames.text(of: $0) },
       tagging: tagging,
+      valueTagging: valueTagging,
       clock: clock,
       batching: BatchWindow.Rules(window: window, maximumSize: maximumBatchSize),
       onFetch: { .values(try await onFetch($0)) }
@@ -293,6 +313,8 @@ extension MultiplexerMap where Key: LosslessStringConvertible {
   ///     description of the key.
   ///   - tagging: A closure that returns the tags of a key, by which values are cleared and refreshed together. It must
   ///     always return the same tags for a key.
+  ///   - valueTagging: A closure that returns further tags of a value, such as the tenant of a row. It is called for each
+  ///     new value, with no lock held, and must always return the same tags for a value.
   ///   - clock: The clock for ages, waits and timeouts.
   ///   - window: How long the first single key of a batch waits for others.
   ///   - maximumBatchSize: The maximum number of keys in a batch; `nil` for no limit.
@@ -310,6 +332,7 @@ extension MultiplexerMap where Key: LosslessStringConvertible {
     capacity: CacheCapacity<Value> = .unbounded,
     cacher: (any Cacher<Value>)?,
     tagging: (@Sendable (Key) -> [CacheTag])? = nil,
+    valueTagging: (@Sendable (Key, Value) -> [CacheTag])? = nil,
     clock: any Clock<Duration> = ContinuousClock(),
     window: Duration = .zero,
     maximumBatchSize: Int? = nil,
@@ -325,6 +348,7 @@ extension MultiplexerMap where Key: LosslessStringConvertible {
       cacher: cacher,
       text: { StoredNames.text(of: $0) },
       tagging: tagging,
+      valueTagging: valueTagging,
       clock: clock,
       batching: BatchWindow.Rules(window: window, maximumSize: maximumBatchSize),
       onFetch: { .results(try await onFetch($0)) }

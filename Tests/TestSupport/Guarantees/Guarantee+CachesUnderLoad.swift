@@ -1,4 +1,12 @@
 extension Guarantee {
+  public static let valueTagsAreFenced = Guarantee(
+    .caches,
+    """
+    Values can have tags of their own: the result of a fetch with a tag that was cleared meanwhile is not stored, \
+    stored copies are judged by the tags of their values, and a change of a value moves it to its new tags.
+    """
+  )
+
   public static let fetchesStayWithinTheirLimit = Guarantee(
     .caches,
     """

@@ -127,6 +127,9 @@ extension KeyedCache {
     _ version: UInt64
   ) -> Bool {
     var arrival = Arrival(cost: (results.last ?? below).cost ?? 1, name: storage?.name(of: key))
+    if valueTags != nil {
+      arrival.tags = arrivalTags(of: (results.last ?? below).value, key)
+    }
     var refreshes = false
     let isCurrent = change(hash, at: time.now()) { shard, transaction in
       guard let index = shard.keys.index(of: key, hash: hash), shard.hasValue(index) else {

@@ -111,6 +111,10 @@ extension KeyedCache {
   ) -> Bool {
     // These calls run user code.
     var arrival = Arrival(cost: cost(of: edit.value), name: storage?.name(of: key))
+    if valueTags != nil {
+      let base = edit.values.flatMap { tags(of: key, $0) }
+      arrival.tags = .init(visible: tags(of: key, edit.value), base: base)
+    }
     return change(hash, at: time.now()) { shard, transaction in
       guard shard.endEdit(of: key, hash: hash, version, &transaction.effects),
         let index = shard.keys.index(of: key, hash: hash)

@@ -21,9 +21,11 @@ extension KeyedCache {
     let name = storage?.name(of: key)
     let start = storage?.fetchStart
     let tags = tagging?(key)
+    let valueTags = valueTags == nil ? nil : arrivalTags(of: value, key, below: stack)
     let missing = change(hash, at: time.now()) { shard, transaction -> DraftsToReapply<Value>? in
       var arrival = Arrival(below: stack, cost: cost, name: name)
       arrival.start = start
+      arrival.tags = valueTags
       recentChanges?.change(key, hash: hash, &transaction.effects)
       if shard.hasEdits {
         arrival.way = .stored(by: OptimisticCommit.ids)

@@ -85,9 +85,11 @@ extension KeyedCache {
       name: storage?.name(of: key)
     )
     arrival.start = call.fetchStart
+    arrival.tags = arrivalTags(of: outcome.value, key)
+    let allTags = arrival.tags?.base ?? tags ?? []
     change(hash, at: time.now()) { shard, transaction in
       guard shard.pauseCount == 0, !shard.isEdited(key, hash),
-        !recentChanges.hasChanged(key, hash: hash, tags ?? [], since: call.number)
+        !recentChanges.hasChanged(key, hash: hash, allTags, since: call.number)
       else { return }
       if let index = shard.keys.index(of: key, hash: hash), !shard[index].state.isAtRest { return }
       let index = shard.place(of: key, hash: hash, tags: tags)

@@ -23,6 +23,8 @@ final class KeyedCache<Key: Hashable & Sendable, Value: Sendable>: CacheEngine, 
   @usableFromInline let seenTrust: Unmanaged<SeenTrust>?
   /// Returns the tags of a key, if keys have tags.
   @usableFromInline let tagging: (@Sendable (Key) -> [CacheTag])?
+  /// The tags of values, if values have tags.
+  @usableFromInline let valueTags: ValueTags<Key, Value>?
   /// Fetches several keys at once, if there is such a fetch.
   @usableFromInline let bulkFetch: BulkFetch?
   /// The changes during calls of that fetch, which can return the values of other keys; `nil` if these are not kept.
@@ -37,6 +39,7 @@ final class KeyedCache<Key: Hashable & Sendable, Value: Sendable>: CacheEngine, 
     capacity: CacheCapacity<Value> = .unbounded,
     storage: StoredLayer<Key, Value>? = nil,
     tagging: (@Sendable (Key) -> [CacheTag])? = nil,
+    valueTagging: (@Sendable (Key, Value) -> [CacheTag])? = nil,
     clock: any Clock<Duration>,
     bulkFetch: BulkFetch? = nil,
     batching: BatchWindow.Rules? = nil,
@@ -51,7 +54,7 @@ final class KeyedCache<Key: Hashable & Sendable, Value: Sendable>: CacheEngine, 
       return Shard(
         limit: limit.map { $0 / shardCount + (rest >= 0 ? 1 : 0) },
         timeToIdle: policy.timeToIdle.map { Nanoseconds(saturating: $0) },
-        hasTags: tagging != nil,
+        hasTags: tagging != nil || valueTagging != nil,
         pendingWrites: storage?.pendingWrites(isBounded: limit != nil)
       )
     }
@@ -60,6 +63,7 @@ final class KeyedCache<Key: Hashable & Sendable, Value: Sendable>: CacheEngine, 
     shared = storage?.shared
     unsafe seenTrust = (storage?.shared?.seenTrust).map { unsafe Unmanaged.passUnretained($0) }
     self.tagging = tagging
+    valueTags = valueTagging.map { ValueTags($0, storage) }
     self.bulkFetch = bulkFetch
     // Values of a shared tier need leases.
     recentChanges = bulkFetch != nil && storage?.shared == nil ? RecentChanges() : nil
@@ -84,7 +88,7 @@ final class KeyedCache<Key: Hashable & Sendable, Value: Sendable>: CacheEngine, 
         fetch,
         bulkFetch,
         hasCacher: storage != nil,
-        isSpecial: storage != nil || recentChanges != nil
+        isSpecial: storage != nil || recentChanges != nil || valueTagging != nil
           || policy.maximumConcurrentFetches != nil
       )
     )
@@ -152,7 +156,9 @@ final class KeyedCache<Key: Hashable & Sendable, Value: Sendable>: CacheEngine, 
 
   // MARK: - Cacher
 
-  override var fetchStart: FetchStart { storage?.fetchStart ?? FetchStart() }
+  override var fetchStart: FetchStart {
+    storage?.fetchStart ?? valueTags?.fetchStart ?? FetchStart()
+  }
 
   override func work(for flight: Flight) async {
     let fetch: Fetch = { [self] flights, _ in [try await outcome(of: flights[0])] }
@@ -194,10 +200,12 @@ final class KeyedCache<Key: Hashable & Sendable, Value: Sendable>: CacheEngine, 
   /// Returns a stale value for the callers of a flight after the soft timeout; the flight continues.
   override func softAnswer(to flight: Flight) -> Outcome? {
     let now = time.now()
+    let readCopy = flight.readCopy.map(valued).flatMap { copy in
+      isCleared(copy, of: key(of: flight), at: now) ? nil : copy
+    }
     return shards.withLock(hash: flight.hash) { shard -> Outcome? in
       guard let index = shard.keys.index(of: key(of: flight), hash: flight.hash),
-        shard[index].state.running === flight,
-        let copy = shard.copy(index) ?? flight.readCopy.map({ valued($0) }),
+        shard[index].state.running === flight, let copy = shard.copy(index) ?? readCopy,
         copy.allowsRenewal(within: .max, at: now)
       else { return nil }
       shard[index].state.keepRunning()

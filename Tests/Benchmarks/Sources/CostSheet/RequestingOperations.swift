@@ -166,6 +166,13 @@ private func limited(to count: Int) -> CachePolicy {
 }
 
 private let optionOperations: [Operation] = [
+  Operation("map: store, with tags of values") { count in
+    let map = MultiplexerMap<Int, Article>(
+      valueTagging: { key, _ in [CacheTag(key % 2 == 0 ? "even" : "odd")] },
+      onKeyFetch: { Article($0) }
+    )
+    for number in 0..<count { map.store(Article(number), for: number & 7) }
+  },
   Operation("map: miss, with a limit for fetches", count: 300) { count in
     let map = MultiplexerMap<Int, Article>(policy: limited(to: 8)) { Article($0) }
     for key in 0..<count { use(try await map.request(key)) }
