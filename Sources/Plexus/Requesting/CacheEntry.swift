@@ -33,7 +33,7 @@ public struct CacheEntry<Value: Sendable>: Sendable {
   /// A cacher that counts removals does not store the entry if its key has been removed since. With `nil`, it stores
   /// the entry in any case. The generation is not stored: entries that are read have none.
   public var generation: CacheGeneration?
-  /// The tags of the key.
+  /// The tags of the key and of the value.
   ///
   /// A cacher that records clears by tag does not store the entry if one of its tags has been cleared since its
   /// ``generation``. Entries that are read have none.

@@ -1,4 +1,4 @@
-/// The counters of a multiplexer or a map since its creation, and the number of its abandoned fetches.
+/// The counters of a multiplexer or a map since its creation, and the numbers of its running, waiting and abandoned fetches.
 ///
 /// Every request counts once: as a hit, a stale hit, a miss or a join.
 ///
@@ -17,6 +17,8 @@
 /// - ``revalidations``
 /// - ``fetchTime``
 /// - ``longestFetch``
+/// - ``running``
+/// - ``waiting``
 /// - ``abandoned``
 ///
 /// ### Memory and storage
@@ -70,6 +72,13 @@ public struct CacheStatistics: Hashable, Sendable {
   /// fetch that was cancelled earlier, for example by ``CachePolicy/UnobservedFetch/cancel``, counts from the end of its time limit.
   /// Without a `fetchTimeout`, the number is always zero.
   public var abandoned: Int
+  /// The number of places of ``CachePolicy/maximumConcurrentFetches`` that are in use now.
+  ///
+  /// A place that an ``abandoned`` call uses counts. Fetches that use the place of another one do not. Like the abandoned
+  /// calls, this number decreases, too. Without a limit, fetches are not counted, and the number is always zero.
+  public var running: Int
+  /// The number of fetches that wait for a place of ``CachePolicy/maximumConcurrentFetches`` now.
+  public var waiting: Int
 
   /// The proportion of requests that were answered immediately with a fresh value; 0 before the first request.
   public var hitRate: Double {
@@ -93,6 +102,8 @@ public struct CacheStatistics: Hashable, Sendable {
   ///   - fetchTime: The total duration of all fetches.
   ///   - longestFetch: The duration of the slowest fetch.
   ///   - abandoned: The number of calls of the fetch closure that are still running after their time limit.
+  ///   - running: The number of places for fetches that are in use.
+  ///   - waiting: The number of fetches that wait for a place.
   @inlinable
   public init(
     hits: Int = 0,
@@ -107,7 +118,9 @@ public struct CacheStatistics: Hashable, Sendable {
     revalidations: Int = 0,
     fetchTime: Duration = .zero,
     longestFetch: Duration = .zero,
-    abandoned: Int = 0
+    abandoned: Int = 0,
+    running: Int = 0,
+    waiting: Int = 0
   ) {
     self.hits = hits
     self.staleHits = staleHits
@@ -122,11 +135,14 @@ public struct CacheStatistics: Hashable, Sendable {
     self.fetchTime = fetchTime
     self.longestFetch = longestFetch
     self.abandoned = abandoned
+    self.running = running
+    self.waiting = waiting
   }
 
   /// Returns the sums of the numbers of two statistics, and the longer of the slowest fetches.
   ///
-  /// The sum of ``abandoned`` is the number of such calls of both caches at the times when the statistics were read.
+  /// The sums of ``abandoned``, ``running`` and ``waiting`` are the numbers of both caches at the times when the statistics
+  /// were read.
   ///
   /// - Parameters:
   ///   - left: The first statistics.
@@ -146,7 +162,9 @@ public struct CacheStatistics: Hashable, Sendable {
       revalidations: left.revalidations + right.revalidations,
       fetchTime: left.fetchTime + right.fetchTime,
       longestFetch: max(left.longestFetch, right.longestFetch),
-      abandoned: left.abandoned + right.abandoned
+      abandoned: left.abandoned + right.abandoned,
+      running: left.running + right.running,
+      waiting: left.waiting + right.waiting
     )
   }
 }

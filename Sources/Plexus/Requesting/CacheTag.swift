@@ -9,6 +9,9 @@
 ///
 /// try await orders.clear(tags: ["orders"])
 /// ```
+///
+/// A second closure, `valueTagging`, assigns further tags to values, such as the tenant of a row: see
+/// <doc:requests-and-caching>.
 public struct CacheTag: Hashable, Sendable {
   /// The name.
   public let name: String

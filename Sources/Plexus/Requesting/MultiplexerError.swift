@@ -24,6 +24,8 @@ public enum MultiplexerError: Error, Hashable, Sendable {
   case storageTimedOut(after: Duration)
   /// Values were evicted faster than the cacher stores them, and one was given up.
   case storageOverloaded
+  /// Too many fetches wait for a place: see ``CachePolicy/maximumWaitingFetches``.
+  case overloaded
 }
 
 extension MultiplexerError: OriginFailure {
@@ -32,7 +34,7 @@ extension MultiplexerError: OriginFailure {
     switch self {
     case .recursiveRequest, .notModifiedWithoutValue, .storageTimedOut, .storageOverloaded:
       false
-    case .fetchTimedOut, .missingKey: true
+    case .fetchTimedOut, .missingKey, .overloaded: true
     }
   }
 }
@@ -64,6 +66,11 @@ extension MultiplexerError: CustomStringConvertible {
       """
       Values were evicted faster than the cacher stores them, and this one is lost. Raise the capacity, or call \
       flush() before the capacity is reached.
+      """
+    case .overloaded:
+      """
+      Too many fetches wait for others to end. Try again later, or raise the policy's maximumConcurrentFetches or \
+      maximumWaitingFetches.
       """
     }
   }

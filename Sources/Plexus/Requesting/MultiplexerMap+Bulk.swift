@@ -22,11 +22,14 @@ extension MultiplexerMap {
   ///   - capacity: The limit for the values in memory.
   ///   - tagging: A closure that returns the tags of a key, by which values are cleared and refreshed together. It must
   ///     always return the same tags for a key.
+  ///   - valueTagging: A closure that returns further tags of a value, such as the tenant of a row. It is called for each
+  ///     new value, with no lock held, and must always return the same tags for a value.
   ///   - clock: The clock for ages, waits and timeouts.
   ///   - window: How long the first single key of a batch waits for others.
   ///   - maximumBatchSize: The maximum number of keys in a batch; `nil` for no limit.
   ///   - onFetch: A closure that fetches the values of several distinct keys. A key that is missing from its result
-  ///     fails with ``MultiplexerError/missingKey(_:)``. The closure is released with the map.
+  ///     fails with ``MultiplexerError/missingKey(_:)``. Values of other keys are stored, too.
+  ///     The closure is released with the map.
   /// - Returns: The map.
   /// - Precondition: The policy's expiry jitter is between 0 and 1, its timeouts are positive, the capacity and the
   ///   window are not negative, and a batch has room for one key.
@@ -36,6 +39,7 @@ extension MultiplexerMap {
     policy: CachePolicy = CachePolicy(),
     capacity: CacheCapacity<Value> = .unbounded,
     tagging: (@Sendable (Key) -> [CacheTag])? = nil,
+    valueTagging: (@Sendable (Key, Value) -> [CacheTag])? = nil,
     clock: any Clock<Duration> = ContinuousClock(),
     window: Duration = .zero,
     maximumBatchSize: Int? = nil,
@@ -46,6 +50,7 @@ extension MultiplexerMap {
       policy: policy,
       capacity: capacity,
       tagging: tagging,
+      valueTagging: valueTagging,
       clock: clock,
       batching: BatchWindow.Rules(window: window, maximumSize: maximumBatchSize),
       onFetch: { .values(try await onFetch($0)) }
@@ -63,11 +68,14 @@ extension MultiplexerMap {
   ///   - capacity: The limit for the values in memory.
   ///   - tagging: A closure that returns the tags of a key, by which values are cleared and refreshed together. It must
   ///     always return the same tags for a key.
+  ///   - valueTagging: A closure that returns further tags of a value, such as the tenant of a row. It is called for each
+  ///     new value, with no lock held, and must always return the same tags for a value.
   ///   - clock: The clock for ages, waits and timeouts.
   ///   - window: How long the first single key of a batch waits for others.
   ///   - maximumBatchSize: The maximum number of keys in a batch; `nil` for no limit.
   ///   - onFetch: A closure that fetches several distinct keys and returns a result for each. A key that is missing
-  ///     from its result fails with ``MultiplexerError/missingKey(_:)``. The closure is released with the map.
+  ///     from its result fails with ``MultiplexerError/missingKey(_:)``. Values of other keys are stored, too.
+  ///     The closure is released with the map.
   /// - Returns: The map.
   /// - Precondition: The policy's expiry jitter is between 0 and 1, its timeouts are positive, the capacity and the
   ///   window are not negative, and a batch has room for one key.
@@ -78,6 +86,7 @@ extension MultiplexerMap {
     policy: CachePolicy = CachePolicy(),
     capacity: CacheCapacity<Value> = .unbounded,
     tagging: (@Sendable (Key) -> [CacheTag])? = nil,
+    valueTagging: (@Sendable (Key, Value) -> [CacheTag])? = nil,
     clock: any Clock<Duration> = ContinuousClock(),
     window: Duration = .zero,
     maximumBatchSize: Int? = nil,
@@ -91,6 +100,7 @@ extension MultiplexerMap {
       policy: policy,
       capacity: capacity,
       tagging: tagging,
+      valueTagging: valueTagging,
       clock: clock,
       batching: BatchWindow.Rules(window: window, maximumSize: maximumBatchSize),
       onFetch: { .results(try await onFetch($0)) }
@@ -125,11 +135,14 @@ extension MultiplexerMap {
   ///     have different names: keys with the same name would share a stored value.
   ///   - tagging: A closure that returns the tags of a key, by which values are cleared and refreshed together. It must
   ///     always return the same tags for a key.
+  ///   - valueTagging: A closure that returns further tags of a value, such as the tenant of a row. It is called for each
+  ///     new value, with no lock held, and must always return the same tags for a value.
   ///   - clock: The clock for ages, waits and timeouts.
   ///   - window: How long the first single key of a batch waits for others.
   ///   - maximumBatchSize: The maximum number of keys in a batch; `nil` for no limit.
   ///   - onFetch: A closure that fetches the values of several distinct keys. A key that is missing from its result
-  ///     fails with ``MultiplexerError/missingKey(_:)``. The closure is released with the map.
+  ///     fails with ``MultiplexerError/missingKey(_:)``. Values of other keys are stored, too.
+  ///     The closure is released with the map.
   /// - Returns: The map.
   /// - Precondition: The policy's expiry jitter is between 0 and 1, its timeouts are positive, the capacity and the
   ///   window are not negative, and a batch has room for one key.
@@ -141,6 +154,7 @@ extension MultiplexerMap {
     cacher: (any Cacher<Value>)?,
     keyName: @escaping @Sendable (Key) -> String,
     tagging: (@Sendable (Key) -> [CacheTag])? = nil,
+    valueTagging: (@Sendable (Key, Value) -> [CacheTag])? = nil,
     clock: any Clock<Duration> = ContinuousClock(),
     window: Duration = .zero,
     maximumBatchSize: Int? = nil,
@@ -153,6 +167,7 @@ extension MultiplexerMap {
       cacher: cacher,
       text: { StoredNames.text(of: keyName($0)) },
       tagging: tagging,
+      valueTagging: valueTagging,
       clock: clock,
       batching: BatchWindow.Rules(window: window, maximumSize: maximumBatchSize),
       onFetch: { .values(try await onFetch($0)) }
@@ -175,11 +190,14 @@ extension MultiplexerMap {
   ///     have different names: keys with the same name would share a stored value.
   ///   - tagging: A closure that returns the tags of a key, by which values are cleared and refreshed together. It must
   ///     always return the same tags for a key.
+  ///   - valueTagging: A closure that returns further tags of a value, such as the tenant of a row. It is called for each
+  ///     new value, with no lock held, and must always return the same tags for a value.
   ///   - clock: The clock for ages, waits and timeouts.
   ///   - window: How long the first single key of a batch waits for others.
   ///   - maximumBatchSize: The maximum number of keys in a batch; `nil` for no limit.
   ///   - onFetch: A closure that fetches several distinct keys and returns a result for each. A key that is missing
-  ///     from its result fails with ``MultiplexerError/missingKey(_:)``. The closure is released with the map.
+  ///     from its result fails with ``MultiplexerError/missingKey(_:)``. Values of other keys are stored, too.
+  ///     The closure is released with the map.
   /// - Returns: The map.
   /// - Precondition: The policy's expiry jitter is between 0 and 1, its timeouts are positive, the capacity and the
   ///   window are not negative, and a batch has room for one key.
@@ -192,6 +210,7 @@ extension MultiplexerMap {
     cacher: (any Cacher<Value>)?,
     keyName: @escaping @Sendable (Key) -> String,
     tagging: (@Sendable (Key) -> [CacheTag])? = nil,
+    valueTagging: (@Sendable (Key, Value) -> [CacheTag])? = nil,
     clock: any Clock<Duration> = ContinuousClock(),
     window: Duration = .zero,
     maximumBatchSize: Int? = nil,
@@ -207,6 +226,7 @@ extension MultiplexerMap {
       cacher: cacher,
       text: { StoredNames.text(of: keyName($0)) },
       tagging: tagging,
+      valueTagging: valueTagging,
       clock: clock,
       batching: BatchWindow.Rules(window: window, maximumSize: maximumBatchSize),
       onFetch: { .results(try await onFetch($0)) }
@@ -241,11 +261,14 @@ extension MultiplexerMap where Key: LosslessStringConvertible {
   ///     description of the key.
   ///   - tagging: A closure that returns the tags of a key, by which values are cleared and refreshed together. It must
   ///     always return the same tags for a key.
+  ///   - valueTagging: A closure that returns further tags of a value, such as the tenant of a row. It is called for each
+  ///     new value, with no lock held, and must always return the same tags for a value.
   ///   - clock: The clock for ages, waits and timeouts.
   ///   - window: How long the first single key of a batch waits for others.
   ///   - maximumBatchSize: The maximum number of keys in a batch; `nil` for no limit.
   ///   - onFetch: A closure that fetches the values of several distinct keys. A key that is missing from its result
-  ///     fails with ``MultiplexerError/missingKey(_:)``. The closure is released with the map.
+  ///     fails with ``MultiplexerError/missingKey(_:)``. Values of other keys are stored, too.
+  ///     The closure is released with the map.
   /// - Returns: The map.
   /// - Precondition: The policy's expiry jitter is between 0 and 1, its timeouts are positive, the capacity and the
   ///   window are not negative, and a batch has room for one key.
@@ -256,6 +279,7 @@ extension MultiplexerMap where Key: LosslessStringConvertible {
     capacity: CacheCapacity<Value> = .unbounded,
     cacher: (any Cacher<Value>)?,
     tagging: (@Sendable (Key) -> [CacheTag])? = nil,
+    valueTagging: (@Sendable (Key, Value) -> [CacheTag])? = nil,
     clock: any Clock<Duration> = ContinuousClock(),
     window: Duration = .zero,
     maximumBatchSize: Int? = nil,
@@ -268,6 +292,7 @@ extension MultiplexerMap where Key: LosslessStringConvertible {
       cacher: cacher,
       text: { StoredNames.text(of: $0) },
       tagging: tagging,
+      valueTagging: valueTagging,
       clock: clock,
       batching: BatchWindow.Rules(window: window, maximumSize: maximumBatchSize),
       onFetch: { .values(try await onFetch($0)) }
@@ -288,11 +313,14 @@ extension MultiplexerMap where Key: LosslessStringConvertible {
   ///     description of the key.
   ///   - tagging: A closure that returns the tags of a key, by which values are cleared and refreshed together. It must
   ///     always return the same tags for a key.
+  ///   - valueTagging: A closure that returns further tags of a value, such as the tenant of a row. It is called for each
+  ///     new value, with no lock held, and must always return the same tags for a value.
   ///   - clock: The clock for ages, waits and timeouts.
   ///   - window: How long the first single key of a batch waits for others.
   ///   - maximumBatchSize: The maximum number of keys in a batch; `nil` for no limit.
   ///   - onFetch: A closure that fetches several distinct keys and returns a result for each. A key that is missing
-  ///     from its result fails with ``MultiplexerError/missingKey(_:)``. The closure is released with the map.
+  ///     from its result fails with ``MultiplexerError/missingKey(_:)``. Values of other keys are stored, too.
+  ///     The closure is released with the map.
   /// - Returns: The map.
   /// - Precondition: The policy's expiry jitter is between 0 and 1, its timeouts are positive, the capacity and the
   ///   window are not negative, and a batch has room for one key.
@@ -304,6 +332,7 @@ extension MultiplexerMap where Key: LosslessStringConvertible {
     capacity: CacheCapacity<Value> = .unbounded,
     cacher: (any Cacher<Value>)?,
     tagging: (@Sendable (Key) -> [CacheTag])? = nil,
+    valueTagging: (@Sendable (Key, Value) -> [CacheTag])? = nil,
     clock: any Clock<Duration> = ContinuousClock(),
     window: Duration = .zero,
     maximumBatchSize: Int? = nil,
@@ -319,6 +348,7 @@ extension MultiplexerMap where Key: LosslessStringConvertible {
       cacher: cacher,
       text: { StoredNames.text(of: $0) },
       tagging: tagging,
+      valueTagging: valueTagging,
       clock: clock,
       batching: BatchWindow.Rules(window: window, maximumSize: maximumBatchSize),
       onFetch: { .results(try await onFetch($0)) }

@@ -7,6 +7,8 @@ extension MultiplexerMap {
   ///   - capacity: The limit for the values in memory.
   ///   - tagging: A closure that returns the tags of a key, by which values are cleared and refreshed together. It must
   ///     always return the same tags for a key.
+  ///   - valueTagging: A closure that returns further tags of a value, such as the tenant of a row. It is called for each
+  ///     new value, with no lock held, and must always return the same tags for a value.
   ///   - clock: The clock for ages, waits and timeouts.
   ///   - onKeyFetch: A closure that fetches the value of a key. It is released with the map.
   /// - Precondition: The policy's expiry jitter is between 0 and 1, its timeouts are positive, and the capacity is
@@ -17,6 +19,7 @@ extension MultiplexerMap {
     policy: CachePolicy = CachePolicy(),
     capacity: CacheCapacity<Value> = .unbounded,
     tagging: (@Sendable (Key) -> [CacheTag])? = nil,
+    valueTagging: (@Sendable (Key, Value) -> [CacheTag])? = nil,
     clock: any Clock<Duration> = ContinuousClock(),
     onKeyFetch: @escaping @concurrent @Sendable (Key) async throws -> Value
   ) {
@@ -25,6 +28,7 @@ extension MultiplexerMap {
       policy: policy,
       capacity: capacity,
       tagging: tagging,
+      valueTagging: valueTagging,
       clock: clock,
       fetch: KeyedCache.fetch(onKeyFetch)
     )
@@ -40,6 +44,8 @@ extension MultiplexerMap {
   ///   - capacity: The limit for the values in memory.
   ///   - tagging: A closure that returns the tags of a key, by which values are cleared and refreshed together. It must
   ///     always return the same tags for a key.
+  ///   - valueTagging: A closure that returns further tags of a value, such as the tenant of a row. It is called for each
+  ///     new value, with no lock held, and must always return the same tags for a value.
   ///   - clock: The clock for ages, waits and timeouts.
   ///   - onKeyFetch: A closure that fetches the value of a key. It is released with the map.
   /// - Precondition: The policy's expiry jitter is between 0 and 1, its timeouts are positive, and the capacity is
@@ -50,6 +56,7 @@ extension MultiplexerMap {
     policy: CachePolicy = CachePolicy(),
     capacity: CacheCapacity<Value> = .unbounded,
     tagging: (@Sendable (Key) -> [CacheTag])? = nil,
+    valueTagging: (@Sendable (Key, Value) -> [CacheTag])? = nil,
     clock: any Clock<Duration> = ContinuousClock(),
     onKeyFetch:
       @escaping @concurrent @Sendable (Key, FetchContext<Value>) async throws -> FetchResult<Value>
@@ -59,6 +66,7 @@ extension MultiplexerMap {
       policy: policy,
       capacity: capacity,
       tagging: tagging,
+      valueTagging: valueTagging,
       clock: clock,
       fetch: KeyedCache.fetch(onKeyFetch)
     )
@@ -77,6 +85,8 @@ extension MultiplexerMap {
   ///     have different names: keys with the same name would share a stored value.
   ///   - tagging: A closure that returns the tags of a key, by which values are cleared and refreshed together. It must
   ///     always return the same tags for a key.
+  ///   - valueTagging: A closure that returns further tags of a value, such as the tenant of a row. It is called for each
+  ///     new value, with no lock held, and must always return the same tags for a value.
   ///   - clock: The clock for ages, waits and timeouts.
   ///   - onKeyFetch: A closure that fetches the value of a key. It is released with the map.
   /// - Precondition: The policy's expiry jitter is between 0 and 1, its timeouts are positive, and the capacity is
@@ -89,6 +99,7 @@ extension MultiplexerMap {
     cacher: (any Cacher<Value>)?,
     keyName: @escaping @Sendable (Key) -> String,
     tagging: (@Sendable (Key) -> [CacheTag])? = nil,
+    valueTagging: (@Sendable (Key, Value) -> [CacheTag])? = nil,
     clock: any Clock<Duration> = ContinuousClock(),
     onKeyFetch: @escaping @concurrent @Sendable (Key) async throws -> Value
   ) {
@@ -99,6 +110,7 @@ extension MultiplexerMap {
       cacher: cacher,
       text: { StoredNames.text(of: keyName($0)) },
       tagging: tagging,
+      valueTagging: valueTagging,
       clock: clock,
       fetch: KeyedCache.fetch(onKeyFetch)
     )
@@ -119,6 +131,8 @@ extension MultiplexerMap {
   ///     have different names: keys with the same name would share a stored value.
   ///   - tagging: A closure that returns the tags of a key, by which values are cleared and refreshed together. It must
   ///     always return the same tags for a key.
+  ///   - valueTagging: A closure that returns further tags of a value, such as the tenant of a row. It is called for each
+  ///     new value, with no lock held, and must always return the same tags for a value.
   ///   - clock: The clock for ages, waits and timeouts.
   ///   - onKeyFetch: A closure that fetches the value of a key. It is released with the map.
   /// - Precondition: The policy's expiry jitter is between 0 and 1, its timeouts are positive, and the capacity is
@@ -131,6 +145,7 @@ extension MultiplexerMap {
     cacher: (any Cacher<Value>)?,
     keyName: @escaping @Sendable (Key) -> String,
     tagging: (@Sendable (Key) -> [CacheTag])? = nil,
+    valueTagging: (@Sendable (Key, Value) -> [CacheTag])? = nil,
     clock: any Clock<Duration> = ContinuousClock(),
     onKeyFetch:
       @escaping @concurrent @Sendable (Key, FetchContext<Value>) async throws -> FetchResult<Value>
@@ -142,6 +157,7 @@ extension MultiplexerMap {
       cacher: cacher,
       text: { StoredNames.text(of: keyName($0)) },
       tagging: tagging,
+      valueTagging: valueTagging,
       clock: clock,
       fetch: KeyedCache.fetch(onKeyFetch)
     )
@@ -160,6 +176,8 @@ extension MultiplexerMap where Key: LosslessStringConvertible {
   ///     description of the key.
   ///   - tagging: A closure that returns the tags of a key, by which values are cleared and refreshed together. It must
   ///     always return the same tags for a key.
+  ///   - valueTagging: A closure that returns further tags of a value, such as the tenant of a row. It is called for each
+  ///     new value, with no lock held, and must always return the same tags for a value.
   ///   - clock: The clock for ages, waits and timeouts.
   ///   - onKeyFetch: A closure that fetches the value of a key. It is released with the map.
   /// - Precondition: The policy's expiry jitter is between 0 and 1, its timeouts are positive, and the capacity is
@@ -171,6 +189,7 @@ extension MultiplexerMap where Key: LosslessStringConvertible {
     capacity: CacheCapacity<Value> = .unbounded,
     cacher: (any Cacher<Value>)?,
     tagging: (@Sendable (Key) -> [CacheTag])? = nil,
+    valueTagging: (@Sendable (Key, Value) -> [CacheTag])? = nil,
     clock: any Clock<Duration> = ContinuousClock(),
     onKeyFetch: @escaping @concurrent @Sendable (Key) async throws -> Value
   ) {
@@ -181,6 +200,7 @@ extension MultiplexerMap where Key: LosslessStringConvertible {
       cacher: cacher,
       text: { StoredNames.text(of: $0) },
       tagging: tagging,
+      valueTagging: valueTagging,
       clock: clock,
       fetch: KeyedCache.fetch(onKeyFetch)
     )
@@ -199,6 +219,8 @@ extension MultiplexerMap where Key: LosslessStringConvertible {
   ///     description of the key.
   ///   - tagging: A closure that returns the tags of a key, by which values are cleared and refreshed together. It must
   ///     always return the same tags for a key.
+  ///   - valueTagging: A closure that returns further tags of a value, such as the tenant of a row. It is called for each
+  ///     new value, with no lock held, and must always return the same tags for a value.
   ///   - clock: The clock for ages, waits and timeouts.
   ///   - onKeyFetch: A closure that fetches the value of a key. It is released with the map.
   /// - Precondition: The policy's expiry jitter is between 0 and 1, its timeouts are positive, and the capacity is
@@ -210,6 +232,7 @@ extension MultiplexerMap where Key: LosslessStringConvertible {
     capacity: CacheCapacity<Value> = .unbounded,
     cacher: (any Cacher<Value>)?,
     tagging: (@Sendable (Key) -> [CacheTag])? = nil,
+    valueTagging: (@Sendable (Key, Value) -> [CacheTag])? = nil,
     clock: any Clock<Duration> = ContinuousClock(),
     onKeyFetch:
       @escaping @concurrent @Sendable (Key, FetchContext<Value>) async throws -> FetchResult<Value>
@@ -221,6 +244,7 @@ extension MultiplexerMap where Key: LosslessStringConvertible {
       cacher: cacher,
       text: { StoredNames.text(of: $0) },
       tagging: tagging,
+      valueTagging: valueTagging,
       clock: clock,
       fetch: KeyedCache.fetch(onKeyFetch)
     )
@@ -237,6 +261,7 @@ extension MultiplexerMap {
     cacher: (any Cacher<Value>)? = nil,
     text: @escaping @Sendable (Key) -> String = { "\($0)" },
     tagging: (@Sendable (Key) -> [CacheTag])?,
+    valueTagging: (@Sendable (Key, Value) -> [CacheTag])?,
     clock: any Clock<Duration>,
     batching: BatchWindow.Rules? = nil,
     bulkFetch: KeyedCache<Key, Value>.BulkFetch? = nil,
@@ -252,6 +277,7 @@ extension MultiplexerMap {
         StoredLayer(cacher: $0, id: id, policy: policy, clock: clock, text: text)
       },
       tagging: tagging,
+      valueTagging: valueTagging,
       clock: clock,
       bulkFetch: bulkFetch,
       batching: batching,
@@ -269,6 +295,7 @@ extension MultiplexerMap {
     cacher: (any Cacher<Value>)? = nil,
     text: @escaping @Sendable (Key) -> String = { "\($0)" },
     tagging: (@Sendable (Key) -> [CacheTag])?,
+    valueTagging: (@Sendable (Key, Value) -> [CacheTag])?,
     clock: any Clock<Duration>,
     batching: BatchWindow.Rules,
     onFetch: @escaping KeyedCache<Key, Value>.BulkFetch
@@ -280,6 +307,7 @@ extension MultiplexerMap {
       cacher: cacher,
       text: text,
       tagging: tagging,
+      valueTagging: valueTagging,
       clock: clock,
       batching: batching,
       bulkFetch: onFetch,

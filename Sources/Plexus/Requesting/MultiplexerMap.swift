@@ -32,22 +32,22 @@
 /// ## Topics
 ///
 /// ### Creating a map
-/// - ``init(id:policy:capacity:tagging:clock:onKeyFetch:)-(_,_,_,_,_,(Key)->Value)``
-/// - ``init(id:policy:capacity:tagging:clock:onKeyFetch:)-(_,_,_,_,_,(Key,FetchContext<Value>)->FetchResult<Value>)``
+/// - ``init(id:policy:capacity:tagging:valueTagging:clock:onKeyFetch:)-(_,_,_,_,_,_,(Key)->Value)``
+/// - ``init(id:policy:capacity:tagging:valueTagging:clock:onKeyFetch:)-(_,_,_,_,_,_,(Key,FetchContext<Value>)->FetchResult<Value>)``
 ///
 /// ### Creating a map that fetches several keys at once
-/// - ``bulk(id:policy:capacity:tagging:clock:window:maximumBatchSize:onFetch:)-(_,_,_,_,_,_,_,([Key])->[Key:Value])``
-/// - ``bulk(id:policy:capacity:tagging:clock:window:maximumBatchSize:onFetch:)-(_,_,_,_,_,_,_,([Key])->[Key:Result<FetchResult<Value>,Error>])``
+/// - ``bulk(id:policy:capacity:tagging:valueTagging:clock:window:maximumBatchSize:onFetch:)-(_,_,_,_,_,_,_,_,([Key])->[Key:Value])``
+/// - ``bulk(id:policy:capacity:tagging:valueTagging:clock:window:maximumBatchSize:onFetch:)-(_,_,_,_,_,_,_,_,([Key])->[Key:Result<FetchResult<Value>,Error>])``
 ///
 /// ### Creating a map that stores copies
-/// - ``init(id:policy:capacity:cacher:tagging:clock:onKeyFetch:)-(_,_,_,_,_,_,(Key)->Value)``
-/// - ``init(id:policy:capacity:cacher:tagging:clock:onKeyFetch:)-(_,_,_,_,_,_,(Key,FetchContext<Value>)->FetchResult<Value>)``
-/// - ``init(id:policy:capacity:cacher:keyName:tagging:clock:onKeyFetch:)-(_,_,_,_,_,_,_,(Key)->Value)``
-/// - ``init(id:policy:capacity:cacher:keyName:tagging:clock:onKeyFetch:)-(_,_,_,_,_,_,_,(Key,FetchContext<Value>)->FetchResult<Value>)``
-/// - ``bulk(id:policy:capacity:cacher:tagging:clock:window:maximumBatchSize:onFetch:)-(_,_,_,_,_,_,_,_,([Key])->[Key:Value])``
-/// - ``bulk(id:policy:capacity:cacher:tagging:clock:window:maximumBatchSize:onFetch:)-(_,_,_,_,_,_,_,_,([Key])->[Key:Result<FetchResult<Value>,Error>])``
-/// - ``bulk(id:policy:capacity:cacher:keyName:tagging:clock:window:maximumBatchSize:onFetch:)-(_,_,_,_,_,_,_,_,_,([Key])->[Key:Value])``
-/// - ``bulk(id:policy:capacity:cacher:keyName:tagging:clock:window:maximumBatchSize:onFetch:)-(_,_,_,_,_,_,_,_,_,([Key])->[Key:Result<FetchResult<Value>,Error>])``
+/// - ``init(id:policy:capacity:cacher:tagging:valueTagging:clock:onKeyFetch:)-(_,_,_,_,_,_,_,(Key)->Value)``
+/// - ``init(id:policy:capacity:cacher:tagging:valueTagging:clock:onKeyFetch:)-(_,_,_,_,_,_,_,(Key,FetchContext<Value>)->FetchResult<Value>)``
+/// - ``init(id:policy:capacity:cacher:keyName:tagging:valueTagging:clock:onKeyFetch:)-(_,_,_,_,_,_,_,_,(Key)->Value)``
+/// - ``init(id:policy:capacity:cacher:keyName:tagging:valueTagging:clock:onKeyFetch:)-(_,_,_,_,_,_,_,_,(Key,FetchContext<Value>)->FetchResult<Value>)``
+/// - ``bulk(id:policy:capacity:cacher:tagging:valueTagging:clock:window:maximumBatchSize:onFetch:)-(_,_,_,_,_,_,_,_,_,([Key])->[Key:Value])``
+/// - ``bulk(id:policy:capacity:cacher:tagging:valueTagging:clock:window:maximumBatchSize:onFetch:)-(_,_,_,_,_,_,_,_,_,([Key])->[Key:Result<FetchResult<Value>,Error>])``
+/// - ``bulk(id:policy:capacity:cacher:keyName:tagging:valueTagging:clock:window:maximumBatchSize:onFetch:)-(_,_,_,_,_,_,_,_,_,_,([Key])->[Key:Value])``
+/// - ``bulk(id:policy:capacity:cacher:keyName:tagging:valueTagging:clock:window:maximumBatchSize:onFetch:)-(_,_,_,_,_,_,_,_,_,_,([Key])->[Key:Result<FetchResult<Value>,Error>])``
 ///
 /// ### Requesting
 /// - ``request(_:)->Value``

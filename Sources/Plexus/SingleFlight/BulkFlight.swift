@@ -9,13 +9,13 @@ internal import Synchronization
 final class BulkFlight: Flight, @unchecked Sendable {
   private let flights: [Flight]
   private let remaining: Atomic<Int>
-  /// The fetch that callers of its keys wait for: another one if it fetches only a part of those keys.
-  @usableFromInline let whole: BulkFlight?
+  /// The fetch of which it is a part, if it fetches only a part of the keys.
+  private let superior: BulkFlight?
 
   @usableFromInline
   init(_ flights: [Flight], partOf whole: BulkFlight? = nil) {
     self.flights = flights
-    self.whole = whole
+    superior = whole
     remaining = Atomic(flights.count)
     super.init()
     // When its closure is called.
@@ -27,6 +27,12 @@ final class BulkFlight: Flight, @unchecked Sendable {
     let labels = flights.prefix(3).compactMap(\.label).joined(separator: ", ")
     return flights.count > 3 ? "\(labels) and \(flights.count - 3) more" : labels
   }
+
+  override var limit: FetchLimit? { flights.first?.limit }
+
+  override var hasCallers: Bool { flights.contains(where: \.hasCallers) }
+
+  @usableFromInline override var whole: Flight { superior ?? self }
 
   override var isSettled: Bool { !flights.contains(where: \.isNeeded) }
 

@@ -5,12 +5,21 @@ extension Flight {
     private let id: String?
     private let type: any Any.Type
     private let namesKeys: Bool
-    /// Whether a flight waits for others with which it shares a fetch.
+    /// Whether a flight waits: for others with which it shares a fetch, or for its place.
     @usableFromInline let delaysFlights: Bool
+    /// The limit for the fetches that run at the same time, if there is one.
+    @usableFromInline let limit: FetchLimit?
 
     @usableFromInline
-    init(id: String?, type: any Any.Type, namesKeys: Bool, delaysFlights: Bool = false) {
-      self.delaysFlights = delaysFlights
+    init(
+      id: String?,
+      type: any Any.Type,
+      namesKeys: Bool,
+      delaysFlights: Bool = false,
+      limit: FetchLimit? = nil
+    ) {
+      self.delaysFlights = delaysFlights || limit != nil
+      self.limit = limit
       self.id = id
       self.type = type
       self.namesKeys = namesKeys

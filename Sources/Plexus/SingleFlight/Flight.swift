@@ -75,8 +75,20 @@ class Flight: WaitNode, @unchecked Sendable {
     state = Locked(State(waiters: WaitListState(hasFirst: hasCaller), predecessor: predecessor))
   }
 
-  /// Whether the flight begins some time after it was launched, together with others.
+  /// Whether the flight begins some time after it was launched: together with others, or when it has a place.
   @usableFromInline final var isDelayed: Bool { source?.delaysFlights ?? false }
+
+  /// The limit for the fetches of its cache, if there is one.
+  var limit: FetchLimit? { source?.limit }
+
+  /// Whether callers wait for it.
+  var hasCallers: Bool { callerCount > 0 }
+
+  /// The fetch that callers wait for: another one if this is a part of it.
+  @usableFromInline var whole: Flight { self }
+
+  /// The fetch of several keys that it is part of, if any.
+  final var batch: BulkFlight? { state.withLock { $0.batch } }
 
   override final var predecessor: WaitNode? {
     state.withLock { $0.batch ?? $0.predecessor }
@@ -335,6 +347,9 @@ extension Flight {
     progress.load(ordering: .relaxed) & Self.cancelled != 0
   }
 
+  /// Whether the fetch has begun.
+  final var hasBegun: Bool { progress.load(ordering: .relaxed) & Self.begun != 0 }
+
   /// Marks the fetch as begun, before its closure is called.
   ///
   /// - Returns: Whether the closure can be called: not if the flight was cancelled before.
@@ -412,6 +427,7 @@ extension Flight {
     if let task { Self.escalate(task, to: priority) }
     for task in others { Self.escalate(task, to: priority) }
     batch?.raise(to: priority)
+    if let limit = source?.limit { limit.raise(batch ?? self, to: priority) }
   }
 
   private static func escalate(_ task: Task<Void, Never>, to level: PriorityLevel) {
@@ -437,6 +453,7 @@ extension Flight {
         state.task, state.otherTasks, former & Self.cancelled == 0 ? state.batch : nil, former
       )
     }
+    limit?.forget(self)
     task?.cancel()
     for task in others { task.cancel() }
     batch?.leave()

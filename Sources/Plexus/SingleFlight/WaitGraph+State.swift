@@ -39,6 +39,55 @@ extension WaitGraph {
       if edges[node]?.isEmpty == true { edges[node] = nil }
     }
 
+    /// Returns the index of the first of some nodes that waits for another one, directly or through others.
+    ///
+    /// - Parameters:
+    ///   - nodes: The nodes.
+    ///   - target: The other node.
+    ///   - isSettled: Whether the outcome of a node is known, so that it no longer blocks.
+    ///   - others: The nodes that the given one waits for without a record.
+    /// - Returns: The index.
+    func first(
+      of nodes: [Node],
+      waitingFor target: Node,
+      isSettled: (Node) -> Bool = { _ in false },
+      others: (Node) -> [Node] = { _ in [] }
+    ) -> Int? {
+      // What does not lead there from one of them does not from the next one.
+      var visited: Set<Node> = []
+      return nodes.firstIndex { node in
+        visit(node, &visited, isSettled, others)
+        return visited.contains(target)
+      }
+    }
+
+    /// Returns the nodes that a node waits for, directly or through others, and the node itself.
+    func nodes(
+      reachableFrom node: Node,
+      isSettled: (Node) -> Bool = { _ in false },
+      others: (Node) -> [Node] = { _ in [] }
+    ) -> [Node] {
+      var visited: Set<Node> = []
+      visit(node, &visited, isSettled, others)
+      return Array(visited)
+    }
+
+    private func visit(
+      _ start: Node,
+      _ visited: inout Set<Node>,
+      _ isSettled: (Node) -> Bool,
+      _ others: (Node) -> [Node]
+    ) {
+      var open = visited.insert(start).inserted ? [start] : []
+      while let node = open.popLast() {
+        if isSettled(node) { continue }
+        for next in Array((edges[node] ?? [:]).keys) + others(node)
+        where visited.insert(next).inserted {
+          open.append(next)
+        }
+      }
+    }
+
     private func way(
       from start: Node,
       to goal: Node,

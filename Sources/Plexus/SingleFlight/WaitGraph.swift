@@ -35,9 +35,53 @@ enum WaitGraph: Sendable {
       )
     }
     withExtendedLifetime(loaded) {}
-    guard let circle else { return nil }
+    guard let circle else {
+      FetchLimit.resolve(afterWaitFor: target)
+      return nil
+    }
     let names = circle.compactMap(\.label)
     return Array(names.suffix(1)) + names
+  }
+
+  /// Whether no wait is recorded.
+  static var isEmpty: Bool { state.withLock { $0.isEmpty } }
+
+  /// Returns the index of the first of some nodes that waits for another one: directly, through others, or for a place that
+  /// another one has.
+  static func first(of nodes: [WaitNode], waitingFor target: WaitNode) -> Int? {
+    var loaded: [WaitNode] = []
+    let index = state.withLock { state in
+      state.first(of: nodes, waitingFor: target, isSettled: \.isSettled) { node in
+        let next = blockers(of: node)
+        loaded += next
+        return next
+      }
+    }
+    withExtendedLifetime(loaded) {}
+    return index
+  }
+
+  /// Returns the nodes that a node waits for, in the same ways, and the node itself.
+  static func nodes(reachableFrom node: WaitNode) -> [WaitNode] {
+    var loaded: [WaitNode] = []
+    let nodes = state.withLock { state in
+      state.nodes(reachableFrom: node, isSettled: \.isSettled) { node in
+        let next = blockers(of: node)
+        loaded += next
+        return next
+      }
+    }
+    withExtendedLifetime(loaded) {}
+    return nodes
+  }
+
+  private static func blockers(of node: WaitNode) -> [WaitNode] {
+    var blockers = node.others
+    if let predecessor = node.predecessor { blockers.append(predecessor) }
+    if let flight = node as? Flight, let limit = flight.limit {
+      blockers += limit.holders(blocking: flight).map(\.whole)
+    }
+    return blockers
   }
 
   /// Removes a wait that ``wait(_:for:)`` has recorded.

@@ -41,17 +41,20 @@ private final class HistoryRun {
   private let gates: [Gate]
   private let arrived = Gate()
   private let completed = Tally()
+  /// The gates of the calls that bring the value of the key, by the keys that they are asked for.
+  private let arrivals = Guarded<[String: Gate]>([:])
   private let states: Recorder<LoadState<Int>>
   private var references: [(cache: CacheUnderTest<Int>, moment: Int?)] = []
   private var callers: [Task<Int, any Error>] = []
   private var commits: [Int: (gate: Gate, task: Task<Void, any Error>)] = [:]
+  private var calls: [Int: (gate: Gate, task: Task<Void, any Error>)] = [:]
 
   init(kind: CacheKind, policy: CachePolicy) {
     let gates = (0..<600).map { _ in Gate() }
     let tally = Tally()
     let arrived = arrived
     arrived.open()
-    cache = kind.makeTagged(policy: policy, clock: clock) {
+    cache = kind.makeTagged(policy: policy, clock: clock, bringing: arrivals) {
       let number = tally.increment()
       try await arrived.wait()
       await waitUnmoved(gates[number])
@@ -72,7 +75,13 @@ private final class HistoryRun {
       request(with: Bool.random(using: &random) ? recent : 0)
     case 30..<36:
       beginUpdate()
-    case 36..<41:
+    case 36..<38:
+      await beginBringing()
+    case 38..<41:
+      if Bool.random(using: &random) {
+        guard let number = calls.keys.sorted().randomElement(using: &random) else { return }
+        return await endBringing(number)
+      }
       guard let number = model.uncommitted.randomElement(using: &random) else { return }
       await endUpdate(number)
     case 41..<49:
@@ -134,6 +143,29 @@ private final class HistoryRun {
       await endUpdate(number)
       guard await isAsPredicted() else { return }
     }
+    while let number = calls.keys.min() {
+      await endBringing(number)
+      guard await isAsPredicted() else { return }
+    }
+  }
+
+  /// Begins a call for another key, which brings the value of the key; a multiplexer has only one key.
+  private func beginBringing() async {
+    guard case .map(let map) = cache else { return }
+    let number = model.beginBringing()
+    history.append("begin bringing \(number)")
+    let gate = Gate()
+    arrivals.withLock { $0["other \(number)"] = gate }
+    calls[number] = (gate, begin { _ = try await map.request("other \(number)") })
+    await gate.arrivals(1)
+  }
+
+  private func endBringing(_ number: Int) async {
+    history.append("end bringing \(number)")
+    model.endBringing(number)
+    guard let call = calls.removeValue(forKey: number) else { return }
+    call.gate.open()
+    _ = await call.task.result
   }
 
   private func beginUpdate() {
@@ -198,21 +230,34 @@ private final class HistoryRun {
     }
     let statistics = cache.statistics
     let requests = statistics.hits + statistics.staleHits + statistics.misses + statistics.joins
-    return requests == callers.count && statistics.fetches == model.fetches
+    return requests == callers.count + model.broughtCount
+      && statistics.fetches == model.fetches + model.broughtCount
   }
 }
 
 extension CacheKind {
   /// Creates a cache of this kind, whose key has a tag if it is a map.
+  ///
+  /// The fetches of other keys bring the value of that key, too.
   fileprivate func makeTagged(
     policy: CachePolicy,
     clock: ManualClock,
+    bringing gates: Guarded<[String: Gate]>,
     onFetch: @escaping @concurrent @Sendable () async throws -> Int
   ) -> CacheUnderTest<Int> {
     guard self == .map else { return make(policy: policy, clock: clock, onFetch: onFetch) }
     return .map(
-      MultiplexerMap(policy: policy, tagging: { _ in ["tag", "other"] }, clock: clock) { _ in
-        try await onFetch()
+      MultiplexerMap.bulk(
+        policy: policy,
+        tagging: { $0 == "key" ? ["tag", "other"] : ["other"] },
+        clock: clock
+      ) { keys in
+        guard let gate = gates.withLock({ $0[keys[0]] }) else {
+          return [keys[0]: try await onFetch()]
+        }
+        await waitUnmoved(gate)
+        let number = Int(keys[0].dropFirst(6)) ?? 0
+        return [keys[0]: 0, "key": HistoryModel.broughtValue(of: number)]
       }
     )
   }

@@ -34,6 +34,11 @@ struct HistoryModel {
   private var isOutdated = false
   private var stores = 0
   private var changes = ChangesModel()
+  /// The moment of the last change by which a value that was fetched before it is not kept.
+  private var lastChange = 0
+  /// The moments at which the calls in progress began that bring the value without being asked for it.
+  private(set) var bringing: [Int: Int] = [:]
+  private(set) var broughtCount = 0
   /// The times at which the soft timeout answers callers.
   private var softDeadlines: [Int: Int] = [:]
 
@@ -108,6 +113,28 @@ struct HistoryModel {
     return true
   }
 
+  /// Begins a call that brings the value without being asked for it, and returns its number.
+  mutating func beginBringing() -> Int {
+    moment += 1
+    broughtCount += 1
+    bringing[broughtCount] = moment
+    return broughtCount
+  }
+
+  /// Returns the value of a key that a call brings.
+  static func broughtValue(of number: Int) -> Int { 1_000_000 + number }
+
+  mutating func endBringing(_ number: Int) {
+    guard let start = bringing.removeValue(forKey: number) else { return }
+    moment += 1
+    guard running == nil, uncommitted.isEmpty, lastChange < start else { return }
+    lastChange = moment
+    value = (Self.broughtValue(of: number), start, now + timeToLive)
+    failure = nil
+    isOutdated = false
+    publish()
+  }
+
   mutating func prefetch() {
     moment += 1
     guard running == nil, !isFailureRemembered, !isUsable || isRenewed else { return }
@@ -139,6 +166,7 @@ struct HistoryModel {
   mutating func refresh() -> Int {
     moment += 1
     lastRefresh = moment
+    lastChange = moment
     failure?.until = 0
     if running == nil { isOutdated = value != nil }
     if running != nil, queued == nil { (queued, queueWasLeft) = ([], false) }
@@ -155,6 +183,7 @@ struct HistoryModel {
     }
     guard let fetch = running else { return }
     running = nil
+    lastChange = moment
     if let error {
       answer(fetch.callers, standIn(for: error) ?? "\(type(of: error))")
       let memory = fetch.remembersFailure ? Int(policy.failureTimeToLive.components.seconds) : 0
@@ -194,6 +223,7 @@ struct HistoryModel {
   /// Stores a value, and returns it.
   mutating func store() -> Int {
     moment += 1
+    lastChange = moment
     stores += 1
     let content = -stores
     answer((running?.callers ?? []) + (queued ?? []), "\(content)")
@@ -211,6 +241,7 @@ struct HistoryModel {
   mutating func update() -> Int? {
     guard value != nil else { return nil }
     moment += 1
+    lastChange = moment
     stores += 1
     let content = -stores
     changes.update(to: content)
@@ -221,6 +252,7 @@ struct HistoryModel {
   /// Begins an optimistic update, and returns its number.
   mutating func beginUpdate() -> Int {
     moment += 1
+    lastChange = moment
     let (number, content) = changes.begin(on: value?.content)
     if let content { change(to: content) }
     return number
@@ -229,6 +261,7 @@ struct HistoryModel {
   /// Ends the commit of an optimistic update.
   mutating func endUpdate(_ number: Int) {
     moment += 1
+    lastChange = moment
     let end = changes.end(number, hasValue: value != nil, isBeingFetched: running != nil)
     if let content = end.content {
       value?.content = content
@@ -266,6 +299,7 @@ struct HistoryModel {
 
   mutating func clear() {
     moment += 1
+    lastChange = moment
     let callers = queued ?? []
     let isKnown = value != nil || failure != nil || running != nil
     queued = nil

@@ -31,7 +31,60 @@ import Testing
   }
 }
 
+extension `The index of tags` {
+  @Test(arguments: 0..<30)
+  func `the index of tags has the tags of the values of each key, and of those below`(seed: UInt64)
+  {
+    var random = SeededRandom(seed: seed)
+    var index = TagIndex<Int>()
+    var known: [Int: (current: Set<CacheTag>, former: Set<CacheTag>)] = [:]
+    func hash(_ key: Int) -> UInt64 { UInt64(key % 5) }
+    for _ in 0..<400 {
+      let key = Int.random(in: 0..<10, using: &random)
+      let tags = (0..<Int.random(in: 0..<4, using: &random)).map { _ in
+        CacheTag("\(Int.random(in: 0..<6, using: &random))")
+      }
+      let old = known[key] ?? ([], [])
+      switch Int.random(in: 0..<8, using: &random) {
+      case 0..<4:
+        index.replace(key, hash: hash(key), tags: tags, below: nil)
+        known[key] = (Set(tags), [])
+      case 4..<6:
+        index.replace(key, hash: hash(key), tags: tags, below: Array(tags.prefix(1)) + ["0"])
+        known[key] = (Set(tags), old.current.union(old.former).union(["0"]))
+      case 6:
+        index.removeFormer(key, hash: hash(key))
+        known[key] = (old.current, [])
+      default:
+        index.remove(key, hash: hash(key))
+        known[key] = nil
+      }
+      for number in 0..<6 {
+        let tag = CacheTag("\(number)")
+        let keys = index.keys(of: [tag]).map(\.key)
+        let expected = known.filter { $0.value.current.union($0.value.former).contains(tag) }.keys
+        #expect(keys.sorted() == expected.sorted())
+      }
+    }
+    for key in known.keys { index.remove(key, hash: hash(key)) }
+    #expect(index.isEmpty)
+  }
+}
+
 @Suite(.fewAtOnce) struct `The marks of tags` {
+  @Test func `the marks of tags judge the result of a fetch by the order of its start`() {
+    var marks = OwnMarksState()
+    marks.clear("a", at: 10)
+    _ = marks.note(.refreshedTag("b", prefix: ""), at: .zero)
+    #expect(marks.judge("", ["a", "b"], since: 0) == .cleared)
+    #expect(marks.judge("", ["a", "b"], since: 1) == .outdated)
+    #expect(marks.judge("", ["a", "b"], since: 2) == .usable)
+    #expect(marks.judge("", ["c"], since: 0) == .usable)
+    for number in 0...OwnMarksState.limit { marks.clear(CacheTag("\(number)"), at: 0) }
+    #expect(marks.judge("", ["c"], since: 2) == .cleared, "Combined")
+    #expect(marks.judge("", ["c"], since: marks.lastOrder) == .usable)
+  }
+
   @Test func `the marks of tags concern what was stored at their time or before`() {
     var marks = OwnMarksState()
     _ = marks.note(.refreshedTag("a", prefix: ""), at: .seconds(10))

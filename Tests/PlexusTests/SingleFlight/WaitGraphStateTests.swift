@@ -54,6 +54,24 @@ import Testing
     #expect(wait("b", for: "queued", predecessors: predecessors) == ["running", "b"])
   }
 
+  @Test mutating func `a wait graph finds the first of some nodes that waits for another one`() {
+    _ = wait("a", for: "b")
+    _ = wait("b", for: "c")
+    _ = wait("x", for: "c")
+    #expect(graph.first(of: ["y", "a", "x"], waitingFor: "c") == 1)
+    #expect(graph.first(of: ["y", "x", "a"], waitingFor: "b") == 2)
+    #expect(graph.first(of: ["y", "x"], waitingFor: "b") == nil)
+    #expect(graph.first(of: [], waitingFor: "c") == nil)
+    #expect(graph.first(of: ["a"], waitingFor: "c", isSettled: { $0 == "b" }) == nil)
+    let others = ["c": ["d"], "d": ["a", "e"]]
+    #expect(graph.first(of: ["a"], waitingFor: "e", others: { others[$0] ?? [] }) == 0)
+    #expect(
+      graph.nodes(reachableFrom: "b", others: { others[$0] ?? [] }).sorted()
+        == ["a", "b", "c", "d", "e"]
+    )
+    #expect(graph.nodes(reachableFrom: "x").sorted() == ["c", "x"])
+  }
+
   @Test func `a wait graph follows implicit waits of a node`() {
     var graph = WaitGraph.State<String>()
     let others = ["post": ["idle", "handler"]]

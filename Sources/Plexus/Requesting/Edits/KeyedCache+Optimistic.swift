@@ -58,6 +58,7 @@ extension KeyedCache {
   func confirm(_ id: UInt64, of key: Key, hash: UInt64) {
     var arrival = Arrival(cost: 0, name: storage?.name(of: key))
     let refreshes = change(hash, at: .min) { shard, transaction in
+      recentChanges?.change(key, hash: hash, &transaction.effects)
       let index = shard.keys.index(of: key, hash: hash)
       // Under the lock: an attempt that begins afterwards, of the same flight or another one, has the change.
       let number = countConfirmation()
@@ -95,6 +96,7 @@ extension KeyedCache {
   func revert(_ id: UInt64, of key: Key, hash: UInt64) {
     while true {
       let reversal = change(hash, at: .min) { shard, transaction in
+        recentChanges?.change(key, hash: hash, &transaction.effects)
         let reversal = shard.withEdits(of: key, hash: hash) { $0.revert(id) }
         shard.sweepEdits(&transaction.effects)
         return reversal
@@ -125,6 +127,9 @@ extension KeyedCache {
     _ version: UInt64
   ) -> Bool {
     var arrival = Arrival(cost: (results.last ?? below).cost ?? 1, name: storage?.name(of: key))
+    if valueTags != nil {
+      arrival.tags = arrivalTags(of: (results.last ?? below).value, key)
+    }
     var refreshes = false
     let isCurrent = change(hash, at: time.now()) { shard, transaction in
       guard let index = shard.keys.index(of: key, hash: hash), shard.hasValue(index) else {

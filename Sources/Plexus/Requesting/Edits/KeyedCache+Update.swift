@@ -111,10 +111,15 @@ extension KeyedCache {
   ) -> Bool {
     // These calls run user code.
     var arrival = Arrival(cost: cost(of: edit.value), name: storage?.name(of: key))
+    if valueTags != nil {
+      let base = edit.values.flatMap { tags(of: key, $0) }
+      arrival.tags = .init(visible: tags(of: key, edit.value), base: base)
+    }
     return change(hash, at: time.now()) { shard, transaction in
       guard shard.endEdit(of: key, hash: hash, version, &transaction.effects),
         let index = shard.keys.index(of: key, hash: hash)
       else { return false }
+      if recentChanges != nil { noteChange(index, shard, &transaction) }
       let next = detachFlights(index, changingTo: edit.value, &shard, &transaction)
       arrival.index = index
       shard.put(edit.value, &arrival, &transaction)
@@ -152,7 +157,7 @@ extension KeyedCache {
     if !state.servesRefresh, !(isStale && state.forbidsStale) {
       let storedAt = state.storedAt
       answer([running], with: value, storedAt: storedAt, isStale: isStale, &transaction.effects)
-    } else if policy.whenUnobserved == .cancel, running.callerCount == 0 {
+    } else if running.callerCount == 0, isCancelled(withoutCallers: running) {
       transaction.effects.cancel(running)
     }
     if let queued = state.queued { return isQueuedFlightLeft(index, shard) ? nil : queued }

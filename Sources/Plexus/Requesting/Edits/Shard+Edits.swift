@@ -110,11 +110,17 @@ extension Shard {
     guard let extras else { return }
     for index in extras.edits.entries.indices.reversed() {
       if extras.edits.entries[index].element.isEmpty {
-        effects.release(extras.edits.remove(at: index))
+        removeEdits(at: index, &effects)
       } else if let retired = extras.edits.entries[index].element.takeRetired() {
         effects.release(retired)
       }
     }
+  }
+
+  private mutating func removeEdits(at index: Int, _ effects: inout CacheEffects) {
+    guard let removed = extras?.edits.remove(at: index) else { return }
+    extras?.tagIndex?.removeFormer(removed.key, hash: removed.hash)
+    effects.release(removed)
   }
 
   /// Records that an update has computed a value.
@@ -128,9 +134,7 @@ extension Shard {
   ) -> Bool {
     guard let extras, let index = extras.edits.index(of: key, hash: hash) else { return false }
     let isCurrent = extras.edits.entries[index].element.end(version)
-    if extras.edits.entries[index].element.isEmpty {
-      effects.release(extras.edits.remove(at: index))
-    }
+    if extras.edits.entries[index].element.isEmpty { removeEdits(at: index, &effects) }
     return isCurrent
   }
 

@@ -21,4 +21,36 @@ enum BulkValues<Key: Hashable & Sendable, Value: Sendable>: Sendable {
       try results[key].map { try ValueOutcome($0.get(), renewing: previous) }
     }
   }
+
+  /// Returns whether there can be other keys than some distinct ones.
+  @inlinable
+  func hasOthers(than keys: [Key]) -> Bool {
+    switch self {
+    case .values(let values):
+      values.count > keys.count || keys.count { values[$0] != nil } < values.count
+    case .results(let results):
+      results.count > keys.count || keys.count { results[$0] != nil } < results.count
+    }
+  }
+
+  /// Returns the values to store of other keys than some.
+  ///
+  /// Errors, confirmations and values that must not be stored are left out.
+  @usableFromInline
+  func others(than keys: [Key]) -> [(key: Key, outcome: ValueOutcome<Value>)] {
+    let requested = Set(keys)
+    switch self {
+    case .values(let values):
+      return values.compactMap { key, value in
+        requested.contains(key) ? nil : (key, ValueOutcome(value))
+      }
+    case .results(let results):
+      return results.compactMap { key, result in
+        guard !requested.contains(key), let result = try? result.get(),
+          let outcome = try? ValueOutcome(result, renewing: nil), outcome.kind == .value
+        else { return nil }
+        return (key, outcome)
+      }
+    }
+  }
 }

@@ -30,7 +30,7 @@ extension CacheEngine {
     while true {
       flight.attempt.startTime = time.now()
       flight.attempt.confirmationCount = confirmationCount
-      if operations.hasCacher { flight.attempt.fetchStart = fetchStart }
+      if operations.isSpecial { flight.attempt.fetchStart = fetchStart }
       do {
         guard let timeout = policy.fetchTimeout else { return try await attempt(flight, number) }
         return try await limited(to: timeout, flight, number, attempt)
@@ -49,9 +49,14 @@ extension CacheEngine {
   ///   - flight: The flight.
   /// - Returns: Whether there is another attempt.
   private final func waits(after number: Int, _ error: any Error, _ flight: Flight) async -> Bool {
-    guard !flight.isCancelled, !flight.isSettled, let wait = wait(after: number, error),
-      await sleep(for: wait)
-    else { return false }
+    guard !flight.isCancelled, !flight.isSettled, let wait = wait(after: number, error) else {
+      return false
+    }
+    let limit = source.limit
+    // The lease of a shared tier is kept, and so is the place.
+    let hasPaused = limit?.isBeforeLeases == false && limit?.giveBack(placeOf: flight) == true
+    guard await sleep(for: wait), !flight.isCancelled, !flight.isSettled else { return false }
+    if hasPaused, await limit?.takeBack(placeOf: flight) != .granted { return false }
     return !flight.isCancelled && !flight.isSettled
   }
 
@@ -83,6 +88,7 @@ extension CacheEngine {
     let isInTime = OneShot<Bool>()
     // The task keeps them, and not the cache, which can be released before an attempt that never ends.
     let abandoned = abandoned
+    let place = source.limit.flatMap { limit in limit.hold(flight).map { (limit, $0) } }
     let timer = clock.timer(timeout) {
       if isInTime.set(false) { abandoned.count.add(1, ordering: .relaxed) }
       first.set(.failure(MultiplexerError.fetchTimedOut(after: timeout)))
@@ -97,6 +103,7 @@ extension CacheEngine {
       // Also after a cancellation: until then, the limit applies.
       timer.cancel()
       if !isInTime.set(true) { abandoned.count.subtract(1, ordering: .relaxed) }
+      if let (limit, place) = place { limit.release(place) }
       first.set(result)
     }
     defer {

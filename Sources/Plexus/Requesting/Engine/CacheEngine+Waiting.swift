@@ -44,7 +44,9 @@ extension CacheEngine {
   final func leave(_ flight: Flight, _ place: WaitPlace, scope: WaitNode?) {
     let departure = flight.leave(place)
     if departure.hasLeft, let scope { WaitGraph.stopWaiting(scope, for: flight) }
-    if departure.isLast, policy.whenUnobserved == .cancel { abandon(flight) }
+    if departure.isLast, policy.whenUnobserved == .cancel || source.limit != nil {
+      abandon(flight)
+    }
     departure.resume()
   }
 

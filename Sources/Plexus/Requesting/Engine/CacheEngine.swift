@@ -24,20 +24,24 @@ class CacheEngine: @unchecked Sendable {
     let finish: @Sendable (CacheEngine, Flight, Outcome) -> [Flight]
     /// Launches several flights as one fetch, if there is a fetch for several keys.
     let launchTogether: (@Sendable (CacheEngine, [Flight]) -> Void)?
-    /// Whether there is a cacher, so that the work of a flight is ``CacheEngine/fetchWithCacher(_:)``.
+    /// Whether there is a cacher.
     let hasCacher: Bool
+    /// Whether a fetch does more than return the value of its key, so that its work is ``CacheEngine/work(for:)``.
+    let isSpecial: Bool
 
     @usableFromInline
     init(
       fetch: @escaping Fetch,
       finish: @escaping @Sendable (CacheEngine, Flight, Outcome) -> [Flight],
       launchTogether: (@Sendable (CacheEngine, [Flight]) -> Void)?,
-      hasCacher: Bool
+      hasCacher: Bool,
+      isSpecial: Bool
     ) {
       self.fetch = fetch
       self.finish = finish
       self.launchTogether = launchTogether
       self.hasCacher = hasCacher
+      self.isSpecial = isSpecial
     }
   }
 
@@ -168,8 +172,8 @@ class CacheEngine: @unchecked Sendable {
   /// The start of a fetch that begins now, as the cacher counts.
   var fetchStart: FetchStart { FetchStart() }
 
-  /// Does the work of a flight with the cacher, and ends it.
-  func fetchWithCacher(_ flight: Flight) async {}
+  /// Does the work of a flight that is special, and ends it.
+  func work(for flight: Flight) async {}
 
   /// Writes the values that have left memory, and removes copies.
   @usableFromInline func scheduleWriting() {}
@@ -207,6 +211,7 @@ extension CacheEngine {
 
   private final func launch(_ flight: Flight) {
     flight.begin()
+    if let limit = source.limit, takesPlaceFirst(flight) { limit.enter(flight) }
     if flight.plan.inheritsTaskLocals {
       flight.start { [self] in await run(flight) }
     } else {
@@ -216,10 +221,16 @@ extension CacheEngine {
     }
   }
 
+  /// Returns whether a flight takes its place before anything else, and not after its stored copy was read.
+  @usableFromInline
+  final func takesPlaceFirst(_ flight: Flight) -> Bool {
+    source.limit?.isBeforeLeases == true || !flight.plan.readsFirst
+  }
+
   /// Does the work of a flight, and ends it.
   @inline(__always)
   private final func run(_ flight: Flight) async {
-    if operations.hasCacher { return await fetchWithCacher(flight) }
+    if operations.isSpecial { return await work(for: flight) }
     let outcome = await outcome(of: flight)
     launch(operations.finish(self, flight, outcome))
   }

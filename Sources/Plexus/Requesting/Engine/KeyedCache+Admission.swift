@@ -44,6 +44,8 @@ extension KeyedCache {
     case answered(ValueOutcome<Value>)
     case failed(any Error)
     case waits(Flight, WaitPlace)
+    /// A fetch would have to begin, and too many wait for a place.
+    case overloaded
   }
 
   /// Answers a request, or gives it a place in a flight.
@@ -82,19 +84,28 @@ extension KeyedCache {
       case .expiring:
         shard.statistics.hits &+= 1
         let answer = answer(from: shard, index, isStale: false)
+        if source.limit?.isCrowded == true { return answer }
         _ = begin(index, caller.inBackground, &shard, &effects)
         return answer
       case .stale(let renews):
         shard.statistics.staleHits &+= 1
         let answer = answer(from: shard, index, isStale: true)
-        if renews { _ = begin(index, caller.inBackground, &shard, &effects) }
+        if renews, source.limit?.isCrowded != true {
+          _ = begin(index, caller.inBackground, &shard, &effects)
+        }
         return answer
       case .failure:
         return shard.fallBack(index, at: now)
       case .waits(let flight):
         shard.statistics.joins &+= 1
-        return .waits(flight, flight.join())
+        let place = flight.join()
+        if let limit = source.limit { limit.addCallers(to: flight) }
+        return .waits(flight, place)
       case .begins:
+        if let limit = source.limit, refuses(index, caller, shard, limit) {
+          shard.removeIfEmpty(index, &effects)
+          return .overloaded
+        }
         shard.statistics.misses &+= 1
         return .waits(begin(index, caller, &shard, &effects), .first)
       case .refused:

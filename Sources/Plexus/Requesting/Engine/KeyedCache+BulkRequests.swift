@@ -67,6 +67,8 @@ extension KeyedCache {
           return .success(outcome.value)
         case .failed(let error):
           return .failure(error)
+        case .overloaded:
+          return Result { try fallbackWhenOverloaded(key, hash: hash).value }
         case .waits(let flight, let place):
           if let scope, let recursion = enter(scope, waitingFor: flight, in: place) {
             return .failure(recursion)

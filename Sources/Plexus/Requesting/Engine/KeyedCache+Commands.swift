@@ -21,9 +21,12 @@ extension KeyedCache {
     let name = storage?.name(of: key)
     let start = storage?.fetchStart
     let tags = tagging?(key)
+    let valueTags = valueTags == nil ? nil : arrivalTags(of: value, key, below: stack)
     let missing = change(hash, at: time.now()) { shard, transaction -> DraftsToReapply<Value>? in
       var arrival = Arrival(below: stack, cost: cost, name: name)
       arrival.start = start
+      arrival.tags = valueTags
+      recentChanges?.change(key, hash: hash, &transaction.effects)
       if shard.hasEdits {
         arrival.way = .stored(by: OptimisticCommit.ids)
         if let missing = shard.missingDrafts(of: key, hash, arrival) { return missing }
@@ -61,7 +64,7 @@ extension KeyedCache {
     for flight in flights {
       if let predecessor = flight.settle() { effects.release(object: predecessor) }
       effects.answer(flight, with: outcome)
-      if policy.whenUnobserved == .cancel { effects.cancel(flight) }
+      if isCancelled(withoutCallers: flight) { effects.cancel(flight) }
     }
   }
 
@@ -73,6 +76,7 @@ extension KeyedCache {
     var live: LiveFetching<Key, Value>?
     let ticket = change(hash, at: .min) { shard, transaction in
       let ticket = drawTicket()
+      recentChanges?.change(key, hash: hash, &transaction.effects)
       live = shard.live(key, hash)
       if let name, let time { shard.extras?.pendingWrites?.refresh(name, at: time) }
       if let index = shard.keys.index(of: key, hash: hash) {
@@ -114,6 +118,7 @@ extension KeyedCache {
   /// Marks every value as changed at its origin.
   func refreshAll() -> RefreshTicket {
     let ticket = drawTicket()
+    recentChanges?.changeAll()
     let time = outdateAll()
     var details: [EntryState.Details.Box] = []
     var lives: [LiveFetching<Key, Value>] = []
@@ -168,6 +173,7 @@ extension KeyedCache {
   @inlinable
   func invalidate(_ key: Key, hash: UInt64, name: String? = nil, isSignedOut: Bool = false) {
     change(hash, at: .min) { shard, transaction in
+      recentChanges?.change(key, hash: hash, &transaction.effects)
       if shard.hasEdits { shard.clearEdits(of: key, hash, &transaction.effects) }
       // Also without an entry: unread states of subscribers can hold a value.
       if shard.hasHubs { shard.publishReset(key, hash, &transaction.effects) }
@@ -187,7 +193,9 @@ extension KeyedCache {
   @inlinable
   func invalidate(_ state: EntryState, _ effects: inout CacheEffects) {
     guard !state.isAtRest else { return }
-    if policy.whenUnobserved == .cancel, let running = state.running, running.callerCount == 0 {
+    if let running = state.running, running.callerCount == 0,
+      isCancelled(withoutCallers: running)
+    {
       effects.cancel(running)
     }
     // Callers that wait for a flight that has not begun get its outcome, which is stored nowhere.
@@ -220,6 +228,7 @@ extension KeyedCache {
     // One change for all shards: otherwise the removal of the stored copies could begin for the first shards, and
     // remove once more, for the last ones, what has been stored and flushed in the meantime.
     shards.withAllLocks { shard in
+      recentChanges?.changeAll(&effects)
       shard.pauseCount += pauses
       if shard.hasHubs { shard.publishResets(&effects) }
       if shard.hasEdits {
@@ -238,7 +247,12 @@ extension KeyedCache {
   /// Resumes storing the results of work that starts after this call.
   @usableFromInline
   func resume() {
-    shards.withEachLock { $0.pauseCount -= 1 }
+    var effects = makeEffects()
+    shards.withAllLocks { shard in
+      recentChanges?.changeAll(&effects)
+      shard.pauseCount -= 1
+    }
+    effects.perform(in: self)
   }
 
   /// Removes all values from memory; flights continue.

@@ -14,6 +14,9 @@ extension KeyedCache {
   /// Fetches the values of flights, and ends the flights.
   @inlinable
   func fetch(_ flights: [Flight], in batch: BulkFlight?, by fetch: Fetch) async {
+    if let limit = source.limit {
+      return await self.fetch(flights, in: batch, within: limit, by: fetch)
+    }
     let outcomes: [Outcome]
     do {
       outcomes = try await fetch(flights, batch)
@@ -29,10 +32,16 @@ extension KeyedCache {
   ///   - flights: The flights.
   ///   - outcomes: The outcomes of their fetch, whose failure counts once.
   ///   - isBulk: Whether they are part of a fetch of several keys.
+  ///   - countsFailure: Whether the failure counts.
   @inlinable
-  func end(_ flights: [Flight], with outcomes: [Outcome], isBulk: Bool) async {
+  func end(
+    _ flights: [Flight],
+    with outcomes: [Outcome],
+    isBulk: Bool,
+    countsFailure: Bool = true
+  ) async {
     var launched: [Flight] = []
-    var failures = Failures(isBulk: isBulk)
+    var failures = Failures(isBulk: isBulk, isCounted: !countsFailure)
     for index in flights.indices {
       let (flight, outcome) = (flights[index], outcomes[index])
       let next =
@@ -50,7 +59,7 @@ extension KeyedCache {
   struct Failures: Sendable {
     let isBulk: Bool
     /// Whether the failure has been counted.
-    var isCounted = false
+    var isCounted: Bool
     /// A flight whose stored copy can be the answer, and was not read.
     struct Unread: Sendable {
       let flight: Flight
@@ -61,8 +70,9 @@ extension KeyedCache {
     var unread: [Unread] = []
 
     @usableFromInline
-    init(isBulk: Bool) {
+    init(isBulk: Bool, isCounted: Bool) {
       self.isBulk = isBulk
+      self.isCounted = isCounted
     }
 
     @usableFromInline var hasUnread: Bool { !unread.isEmpty }
@@ -119,20 +129,26 @@ extension KeyedCache {
   /// Launches several flights as one fetch.
   @inlinable
   func launchTogether(_ flights: [Flight], with bulkFetch: @escaping BulkFetch) {
-    let flights = source.delaysFlights ? depart(flights) : flights
+    // Under a limit, flights depart when they have a place; stored copies are read before.
+    let departsNow = source.delaysFlights && (source.limit == nil || storage != nil)
+    let flights = departsNow ? depart(flights, isBulk: true) : flights
     if flights.isEmpty { return }
     let batch = BulkFlight(flights)
     batch.plan.inheritsTaskLocals =
       policy.inheritsTaskLocals && flights.contains { $0.plan.inheritsTaskLocals }
     for flight in flights { flight.begin(in: batch) }
+    if let limit = source.limit, flights.allSatisfy(takesPlaceFirst) { limit.enter(batch) }
     batch.start { [self] in await fetchTogether(flights, in: batch, with: bulkFetch) }
   }
 
-  /// Marks several flights as departing, and ends flights that are no longer needed.
+  /// Marks flights as departing, and ends flights that are no longer needed.
   ///
+  /// - Parameters:
+  ///   - flights: The flights.
+  ///   - isBulk: Whether they are part of a fetch of several keys.
   /// - Returns: The flights to fetch.
   @inlinable
-  func depart(_ flights: [Flight]) -> [Flight] {
+  func depart(_ flights: [Flight], isBulk: Bool) -> [Flight] {
     var departing: [Flight] = []
     departing.reserveCapacity(flights.count)
     var launched: [Flight] = []
@@ -149,7 +165,7 @@ extension KeyedCache {
       }
       // A detached flight is fetched for its callers only.
       let isWanted = flight.isNeeded && (isCurrent || flight.callerCount > 0)
-      if isWanted { departing.append(flight) } else { launched += cancel(flight, isBulk: true) }
+      if isWanted { departing.append(flight) } else { launched += cancel(flight, isBulk: isBulk) }
     }
     launch(launched)
     return departing
@@ -194,16 +210,13 @@ extension KeyedCache {
       countTime(of: batch)
       for flight in flights { flight.attempt = batch.attempt }
     }
-    let scope = batch.whole ?? batch
+    let scope = batch.whole
     let outcome = try await attempts(of: batch) { [self] batch, number in
       // The callers of some keys can have left since the batch departed, or since the last attempt.
       let needed = flights.allSatisfy { $0.isNeeded } ? flights : flights.filter { $0.isNeeded }
       guard !needed.isEmpty else { return ValueOutcome(BulkValues<Key, Value>.values([:])) }
       if number == 1 { countFetch(batch, 1) }
-      let keys = keys(of: needed)
-      return ValueOutcome(
-        try await WaitScope.local.withValue(scope) { try await bulkFetch(keys) }
-      )
+      return ValueOutcome(try await fetchValues(of: keys(of: needed), for: scope, by: bulkFetch))
     }
     // The attempts return what the closure above has made.
     let values = unsafe unsafeDowncast(outcome, to: ValueOutcome<BulkValues<Key, Value>>.self).value

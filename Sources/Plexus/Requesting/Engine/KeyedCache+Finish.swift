@@ -29,11 +29,17 @@ extension KeyedCache {
     transaction.isBulk = isBulk
     transaction.countsFailure = countsFailure
     var missing: DraftsToReapply<Value>?
+    let name = valueTags == nil ? nil : storage?.name(of: key(of: flight))
     let answer = shards.withLock(hash: flight.hash) { shard -> Outcome in
       if stack == nil { count(outcome, of: flight, &shard, &transaction) }
       guard let index = shard.keys.index(of: key(of: flight), hash: flight.hash),
         shard[index].state.running === flight
       else { return outcome.failure == nil ? outcome : detachedAnswer(outcome, at: now) }
+      let verdict = valueTags == nil ? .usable : judge(flight, arrival, name)
+      if verdict == .cleared {
+        arrival.index = index
+        return turnDown(outcome, &arrival, &shard, &transaction)
+      }
       if shard.hasEdits, storesValue(outcome, shard, index) {
         missing = shard.missingDrafts(of: key(of: flight), flight.hash, arrival)
         if missing != nil { return outcome }
@@ -42,6 +48,7 @@ extension KeyedCache {
       let answer = outcome.kind == .failure ? self.answer(outcome, shard, index, at: now) : outcome
       arrival.index = index
       apply(outcome, &arrival, &shard, &transaction)
+      if verdict == .outdated, arrival.next == nil { outdate(flight, &shard) }
       return answer
     }
     if let missing, let value = candidate(of: outcome) {
@@ -76,6 +83,9 @@ extension KeyedCache {
       name: isStored ? storage?.name(of: key(of: flight)) : nil
     )
     arrival.start = outcome.isNew ? flight.attempt.fetchStart : flight.attempt.copyStart
+    if valueTags != nil, let value = candidate(of: outcome) {
+      arrival.tags = arrivalTags(of: value, key(of: flight), below: stack)
+    }
     return arrival
   }
 
@@ -198,6 +208,7 @@ extension KeyedCache {
     _ transaction: inout Transaction
   ) {
     let index = arrival.index
+    if recentChanges != nil, outcome.kind != .cancelled { noteChange(index, shard, &transaction) }
     arrival.isNewest = shard[index].state.queued == nil
     if !arrival.isNewest, isQueuedFlightLeft(index, shard) { shard[index].state.dequeue() }
     let hasArrived = replaceValue(with: outcome, &arrival, &shard, &transaction)

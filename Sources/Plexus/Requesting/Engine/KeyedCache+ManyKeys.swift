@@ -54,6 +54,9 @@ extension KeyedCache {
         refreshAhead: refreshAhead
       ) {
       case .begins, .expiring, .stale(renews: true):
+        guard source.limit?.isCrowded != true else {
+          return shard.removeIfEmpty(index, &effects)
+        }
         let flight = begin(index, caller, &shard, &effects)
         flight.plan.remembersFailure = false
       case .fresh, .stale(renews: false), .failure, .waits, .refused:
@@ -72,7 +75,9 @@ extension KeyedCache {
 
   /// Marks the values of the known keys that satisfy a condition as changed at their origin.
   func refresh(where isWanted: (Key) -> Bool) -> RefreshTicket {
-    refresh(knownKeys(where: isWanted))
+    // Which unknown keys satisfy the condition is not known later.
+    recentChanges?.changeAll()
+    return refresh(knownKeys(where: isWanted))
   }
 
   /// Removes some keys and their stored copies, and detaches their flights.
@@ -92,6 +97,7 @@ extension KeyedCache {
   ///
   /// - Throws: The error because of which copies can remain.
   func clear(where isWanted: (Key) -> Bool) async throws {
+    recentChanges?.changeAll()
     try await clear(knownKeys(where: isWanted))
   }
 }

@@ -41,6 +41,8 @@ extension KeyedCache {
       return outcome
     case .failed(let error):
       throw error
+    case .overloaded:
+      return try fallbackWhenOverloaded(key, hash: hash)
     case .waits(let flight, let place):
       let isSoft = ticket.isNone && policy.softTimeout != nil
       return valued(try await wait(for: flight, in: place, scope: scope, isSoft: isSoft))

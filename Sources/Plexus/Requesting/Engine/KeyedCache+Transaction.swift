@@ -16,6 +16,18 @@ extension KeyedCache {
     return result
   }
 
+  /// Records that the value of an entry has changed, or is known to be outdated, for calls in progress that can return it.
+  @usableFromInline
+  @inline(never)
+  func noteChange(
+    _ index: Int,
+    _ shard: Shard<Key, Value>,
+    _ transaction: inout Transaction
+  ) {
+    let entry = shard.keys.entries[index]
+    recentChanges?.change(entry.key, hash: entry.hash, &transaction.effects)
+  }
+
   /// Does what follows from the new value and state of an entry, in one order.
   ///
   /// Indices are invalid after this call.

@@ -23,8 +23,12 @@ final class KeyedCache<Key: Hashable & Sendable, Value: Sendable>: CacheEngine, 
   @usableFromInline let seenTrust: Unmanaged<SeenTrust>?
   /// Returns the tags of a key, if keys have tags.
   @usableFromInline let tagging: (@Sendable (Key) -> [CacheTag])?
+  /// The tags of values, if values have tags.
+  @usableFromInline let valueTags: ValueTags<Key, Value>?
   /// Fetches several keys at once, if there is such a fetch.
   @usableFromInline let bulkFetch: BulkFetch?
+  /// The changes during calls of that fetch, which can return the values of other keys; `nil` if these are not kept.
+  @usableFromInline let recentChanges: RecentChanges<Key>?
 
   @inlinable
   init(
@@ -35,6 +39,7 @@ final class KeyedCache<Key: Hashable & Sendable, Value: Sendable>: CacheEngine, 
     capacity: CacheCapacity<Value> = .unbounded,
     storage: StoredLayer<Key, Value>? = nil,
     tagging: (@Sendable (Key) -> [CacheTag])? = nil,
+    valueTagging: (@Sendable (Key, Value) -> [CacheTag])? = nil,
     clock: any Clock<Duration>,
     bulkFetch: BulkFetch? = nil,
     batching: BatchWindow.Rules? = nil,
@@ -49,7 +54,7 @@ final class KeyedCache<Key: Hashable & Sendable, Value: Sendable>: CacheEngine, 
       return Shard(
         limit: limit.map { $0 / shardCount + (rest >= 0 ? 1 : 0) },
         timeToIdle: policy.timeToIdle.map { Nanoseconds(saturating: $0) },
-        hasTags: tagging != nil,
+        hasTags: tagging != nil || valueTagging != nil,
         pendingWrites: storage?.pendingWrites(isBounded: limit != nil)
       )
     }
@@ -58,18 +63,34 @@ final class KeyedCache<Key: Hashable & Sendable, Value: Sendable>: CacheEngine, 
     shared = storage?.shared
     unsafe seenTrust = (storage?.shared?.seenTrust).map { unsafe Unmanaged.passUnretained($0) }
     self.tagging = tagging
+    valueTags = valueTagging.map { ValueTags($0, storage) }
     self.bulkFetch = bulkFetch
+    // Values of a shared tier need leases.
+    recentChanges = bulkFetch != nil && storage?.shared == nil ? RecentChanges() : nil
     super.init(
       source: Flight.Source(
         id: id,
         type: type,
         namesKeys: namesKeys,
-        delaysFlights: batching?.delaysFlights ?? false
+        delaysFlights: batching?.delaysFlights ?? false,
+        limit: policy.maximumConcurrentFetches.map {
+          FetchLimit(
+            $0,
+            maximumWaiting: policy.maximumWaitingFetches,
+            isBeforeLeases: storage?.shared != nil
+          )
+        }
       ),
       policy: policy,
       batching: batching,
       clock: clock,
-      operations: Self.operations(fetch, bulkFetch, hasCacher: storage != nil)
+      operations: Self.operations(
+        fetch,
+        bulkFetch,
+        hasCacher: storage != nil,
+        isSpecial: storage != nil || recentChanges != nil || valueTagging != nil
+          || policy.maximumConcurrentFetches != nil
+      )
     )
     if shared != nil { listen() }
   }
@@ -79,7 +100,8 @@ final class KeyedCache<Key: Hashable & Sendable, Value: Sendable>: CacheEngine, 
   static func operations(
     _ fetch: @escaping Operations.Fetch,
     _ bulkFetch: BulkFetch?,
-    hasCacher: Bool
+    hasCacher: Bool,
+    isSpecial: Bool
   ) -> Operations {
     var launchTogether: (@Sendable (CacheEngine, [Flight]) -> Void)?
     if let bulkFetch {
@@ -94,7 +116,8 @@ final class KeyedCache<Key: Hashable & Sendable, Value: Sendable>: CacheEngine, 
         unsafe unsafeDowncast(engine, to: KeyedCache.self).finish(flight, with: outcome)
       },
       launchTogether: launchTogether,
-      hasCacher: hasCacher
+      hasCacher: hasCacher,
+      isSpecial: isSpecial
     )
   }
 
@@ -127,16 +150,37 @@ final class KeyedCache<Key: Hashable & Sendable, Value: Sendable>: CacheEngine, 
     var sum = CacheStatistics()
     shards.withEachLock { sum = sum + $0.statistics }
     sum.abandoned = abandoned.current
+    if let limit = source.limit { (sum.running, sum.waiting) = limit.counts }
     return sum
   }
 
   // MARK: - Cacher
 
-  override var fetchStart: FetchStart { storage?.fetchStart ?? FetchStart() }
+  override var fetchStart: FetchStart {
+    storage?.fetchStart ?? valueTags?.fetchStart ?? FetchStart()
+  }
 
-  override func fetchWithCacher(_ flight: Flight) async {
-    await fetchWithCacher([flight], scope: flight) { [self] flights, _ in
-      [try await attempts(of: flights[0], operations.fetch)]
+  override func work(for flight: Flight) async {
+    let fetch: Fetch = { [self] flights, _ in [try await outcome(of: flights[0])] }
+    if storage != nil {
+      // Its stored copy is read before it waits for a place, and a refresh from now on requires another fetch.
+      if source.delaysFlights, depart([flight], isBulk: false).isEmpty {
+        source.limit?.leave(flight)
+        return
+      }
+      await fetchWithCacher([flight], scope: flight, by: fetch)
+    } else {
+      await self.fetch([flight], in: nil, by: fetch)
+    }
+  }
+
+  private func outcome(of flight: Flight) async throws -> Outcome {
+    guard let bulkFetch, recentChanges != nil else {
+      return try await attempts(of: flight, operations.fetch)
+    }
+    return try await attempts(of: flight) { [self] flight, _ in
+      let values = try await fetchValues(of: [key(of: flight)], for: flight, by: bulkFetch)
+      return Self.outcome(of: flight, in: values)
     }
   }
 
@@ -156,10 +200,12 @@ final class KeyedCache<Key: Hashable & Sendable, Value: Sendable>: CacheEngine, 
   /// Returns a stale value for the callers of a flight after the soft timeout; the flight continues.
   override func softAnswer(to flight: Flight) -> Outcome? {
     let now = time.now()
+    let readCopy = flight.readCopy.map(valued).flatMap { copy in
+      isCleared(copy, of: key(of: flight), at: now) ? nil : copy
+    }
     return shards.withLock(hash: flight.hash) { shard -> Outcome? in
       guard let index = shard.keys.index(of: key(of: flight), hash: flight.hash),
-        shard[index].state.running === flight,
-        let copy = shard.copy(index) ?? flight.readCopy.map({ valued($0) }),
+        shard[index].state.running === flight, let copy = shard.copy(index) ?? readCopy,
         copy.allowsRenewal(within: .max, at: now)
       else { return nil }
       shard[index].state.keepRunning()
@@ -188,6 +234,12 @@ final class KeyedCache<Key: Hashable & Sendable, Value: Sendable>: CacheEngine, 
     change(flight.hash, at: .min) { abandon(flight, &$0, &$1) }
   }
 
+  /// Returns whether a flight is cancelled because no caller waits for it: by the policy, or because it waits for a place.
+  @usableFromInline
+  func isCancelled(withoutCallers flight: Flight) -> Bool {
+    policy.whenUnobserved == .cancel || source.limit?.withdraw(flight) == true
+  }
+
   func abandon(
     _ flight: Flight,
     _ shard: inout Shard<Key, Value>,
@@ -198,13 +250,14 @@ final class KeyedCache<Key: Hashable & Sendable, Value: Sendable>: CacheEngine, 
     guard let index = shard.keys.index(of: key(of: flight), hash: flight.hash),
       shard[index].state.running === flight || shard[index].state.queued === flight
     else {
-      transaction.effects.cancel(flight)
+      if isCancelled(withoutCallers: flight) { transaction.effects.cancel(flight) }
       return
     }
     // Live subscriptions observe all flights of their key.
     guard shard[index].state.running === flight, !shard[index].state.isInBackground,
       !shard.isLive(index)
     else { return }
+    guard isCancelled(withoutCallers: flight) else { return }
     if let queued = shard[index].state.queued, queued.callerCount == 0 {
       transaction.effects.release(queued)
       shard[index].state.dequeue()

@@ -108,7 +108,11 @@ extension KeyedCache {
     var effects = makeEffects()
     let joined = shards.withLock(hash: hash) { shard -> (flight: Flight, place: WaitPlace)? in
       let index = shard.place(of: key, hash: hash, tags: tags)
-      if let running = shard[index].state.running { return (running, running.join()) }
+      if let running = shard[index].state.running {
+        let place = running.join()
+        if let limit = source.limit { limit.addCallers(to: running) }
+        return (running, place)
+      }
       if !fetch.isFresh, shard[index].state.isFresh(at: caller.now) { return nil }
       if fetch.acceptsFailure, shard[index].state.remembersFailure(at: caller.now) { return nil }
       return (begin(index, caller, &shard, &effects), .first)

@@ -76,6 +76,8 @@ extension Shard {
     @usableFromInline var isUsed = true
     /// The flight that begins now.
     @usableFromInline var next: Flight?
+    /// The tags of the value, if values have tags.
+    @usableFromInline var tags: ArrivalTags?
 
     @inlinable
     init(
@@ -89,6 +91,15 @@ extension Shard {
       self.cost = cost
       self.name = name
     }
+  }
+
+  /// The tags of a value that arrives, including those of its key.
+  @usableFromInline
+  struct ArrivalTags: Sendable {
+    /// The tags of the visible value.
+    let visible: [CacheTag]
+    /// The tags of the values below the drafts of its key.
+    let base: [CacheTag]
   }
 
   /// Replaces the value of an entry, below the drafts of its key; its state is changed next, and then
@@ -112,8 +123,18 @@ extension Shard {
   /// Indices are invalid after this call.
   @inlinable
   mutating func keep(_ arrival: borrowing Arrival, _ transaction: inout Transaction) {
+    if let tags = arrival.tags { move(arrival.index, to: tags) }
     if arrival.isUsed { extras?.idleTimes?.renew(arrival.index, at: transaction.now) }
     recordUnwritten(arrival, &transaction.effects)
     keep(arrival.index, cost: arrival.cost, &transaction)
+  }
+
+  /// Moves an entry to the tags of its new value; while it has drafts, it keeps the ones before.
+  @usableFromInline
+  @inline(never)
+  mutating func move(_ index: Int, to tags: ArrivalTags) {
+    let (key, hash) = (keys.entries[index].key, keys.entries[index].hash)
+    let below = isEdited(key, hash) ? tags.base : nil
+    extras?.tagIndex?.replace(key, hash: hash, tags: tags.visible, below: below)
   }
 }

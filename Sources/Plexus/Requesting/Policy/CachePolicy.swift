@@ -21,7 +21,7 @@
 /// ## Topics
 ///
 /// ### Creating a policy
-/// - ``init(timeToLive:staleWhileRevalidate:usesCachedValue:failureTimeToLive:retry:fetchTimeout:whenUnobserved:cacherRead:expiryJitter:timeToIdle:refreshAhead:softTimeout:storageTimeout:writeBehind:maximumRetryAfter:inheritsTaskLocals:staleTimeToLive:)``
+/// - ``init(timeToLive:staleWhileRevalidate:usesCachedValue:failureTimeToLive:retry:fetchTimeout:whenUnobserved:cacherRead:expiryJitter:timeToIdle:refreshAhead:softTimeout:storageTimeout:writeBehind:maximumRetryAfter:inheritsTaskLocals:staleTimeToLive:maximumConcurrentFetches:maximumWaitingFetches:)``
 ///
 /// ### Freshness
 /// - ``timeToLive``
@@ -36,6 +36,8 @@
 /// - ``staleTimeToLive``
 ///
 /// ### Fetches
+/// - ``maximumConcurrentFetches``
+/// - ``maximumWaitingFetches``
 /// - ``fetchTimeout``
 /// - ``whenUnobserved``
 /// - ``retry``
@@ -159,6 +161,35 @@ public struct CachePolicy: Sendable {
   /// conditional fetch could use it.
   public var staleTimeToLive: Duration?
 
+  /// The maximum number of fetches that run at the same time; `nil` for no limit.
+  ///
+  /// Further fetches wait for a place. Those with callers go first, then those with a higher priority, then the ones that
+  /// were requested earlier. A caller that joins a fetch, or whose priority is raised, moves it forward. When the last caller
+  /// of a waiting fetch leaves, the fetch is cancelled, regardless of ``whenUnobserved``. A clear or a sign-out leaves a
+  /// waiting fetch to its callers; without callers, it never starts. One refresh and more during the wait are served by it.
+  ///
+  /// A fetch has its place from the call of the closure until the closure returns:
+  ///
+  /// - A fetch of several keys takes one place, and so does a batch.
+  /// - Between the attempts of a retried fetch, other fetches use the place, and the next attempt waits for one again. With
+  ///   a ``SharedCacher``, a fetch takes its place before its lease, and keeps both between its attempts.
+  /// - A call that ignores the end of its ``fetchTimeout`` keeps its place until it returns.
+  /// - A request in the closure of a fetch of the same cache uses the place of that fetch, also indirectly, through other
+  ///   caches. As for ``MultiplexerError/recursiveRequest(chain:)``, a request in a detached task is not recognized: a fetch
+  ///   must not wait for one.
+  ///
+  /// The ``fetchTimeout`` starts with the fetch, not with the wait. The ``softTimeout`` of a caller includes the wait. Stored
+  /// copies are read without a place. ``CacheStatistics/running`` and ``CacheStatistics/waiting`` show the present numbers.
+  public var maximumConcurrentFetches: Int?
+
+  /// The maximum number of fetches that wait because of ``maximumConcurrentFetches``; `nil` for no limit.
+  ///
+  /// Beyond it, a request that would start a fetch gets a stale value, if ``usesCachedValue`` or
+  /// ``CacheDirectives/staleIfError`` allows one for ``MultiplexerError/overloaded``, and that error otherwise. It is not
+  /// remembered, and does not count as a failure. Renewals in the background and prefetches wait behind all fetches with
+  /// callers. They are skipped if there is no room, and make room for a fetch with callers. With 0, no fetch waits.
+  public var maximumWaitingFetches: Int?
+
   /// Creates a policy, with defaults for omitted parameters.
   ///
   /// - Parameters:
@@ -180,6 +211,8 @@ public struct CachePolicy: Sendable {
   ///   - maximumRetryAfter: The longest wait that an error can request.
   ///   - inheritsTaskLocals: Whether a fetch inherits the task-local values of its first caller.
   ///   - staleTimeToLive: How long a map keeps a value after its time to live.
+  ///   - maximumConcurrentFetches: How many fetches run at the same time.
+  ///   - maximumWaitingFetches: How many fetches wait because of that.
   public init(
     timeToLive: Duration = .seconds(30 * 60),
     staleWhileRevalidate: Duration = .zero,
@@ -199,7 +232,9 @@ public struct CachePolicy: Sendable {
     writeBehind: Duration? = nil,
     maximumRetryAfter: Duration = .seconds(60),
     inheritsTaskLocals: Bool = false,
-    staleTimeToLive: Duration? = nil
+    staleTimeToLive: Duration? = nil,
+    maximumConcurrentFetches: Int? = nil,
+    maximumWaitingFetches: Int? = nil
   ) {
     self.timeToLive = timeToLive
     self.staleWhileRevalidate = staleWhileRevalidate
@@ -218,6 +253,8 @@ public struct CachePolicy: Sendable {
     self.maximumRetryAfter = maximumRetryAfter
     self.inheritsTaskLocals = inheritsTaskLocals
     self.staleTimeToLive = staleTimeToLive
+    self.maximumConcurrentFetches = maximumConcurrentFetches
+    self.maximumWaitingFetches = maximumWaitingFetches
   }
 
   /// Stops the program if the policy is invalid.
@@ -247,6 +284,18 @@ public struct CachePolicy: Sendable {
       precondition(
         staleTimeToLive >= .zero,
         "The time for which stale values are kept cannot be negative; use nil for no limit"
+      )
+    }
+    if let maximumConcurrentFetches {
+      precondition(
+        maximumConcurrentFetches >= 1,
+        "A cache policy must allow at least one fetch at a time; use nil for no limit"
+      )
+    }
+    if let maximumWaitingFetches {
+      precondition(
+        maximumWaitingFetches >= 0,
+        "The number of waiting fetches of a cache policy cannot be negative; use nil for no limit"
       )
     }
     if let writeBehind {

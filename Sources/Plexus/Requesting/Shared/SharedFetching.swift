@@ -45,13 +45,16 @@ struct SharedFetching<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   var batch: BulkFlight? { scope as? BulkFlight }
 
   /// Does the work of flights, each of which ends exactly once.
-  func run(_ flights: [Flight]) async {
+  func runWithPlace(_ flights: [Flight]) async {
     var (looking, others) = items(of: flights)
     var round = Round()
     if await !payDebts(of: looking) { (looking, round.alone) = ([], looking) }
     await withTaskGroup(of: Void.self) { [looking, others] group in
       // Other flights of a key continue separately.
-      for flight in others { group.addTask { await cache.fetchWithCacher(flight) } }
+      for flight in others {
+        cache.source.limit?.enter(flight, inPlaceOf: scope)
+        group.addTask { await cache.work(for: flight) }
+      }
       var (looking, hasFetched) = (looking, false)
       while !scope.isCancelled || !round.alone.isEmpty {
         await look(for: looking, &round)
@@ -70,8 +73,16 @@ struct SharedFetching<Key: Hashable & Sendable, Value: Sendable>: Sendable {
         }
         var waiting = round.waiting
         round = Round()
+        // What waits for another process needs no place.
+        let limit = flights.count == 1 ? cache.source.limit : nil
+        let hasPaused = limit?.giveBack(placeOf: scope) == true
         looking = await changed(among: &waiting)
         round.waiting = waiting
+        if hasPaused, !looking.isEmpty, let admission = await limit?.takeBack(placeOf: scope),
+          admission != .granted
+        {
+          return await turnAway(flights, admission)
+        }
         if looking.isEmpty { break }
       }
       for item in looking + round.waiting {
@@ -130,42 +141,6 @@ struct SharedFetching<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   /// Ends a flight that has not failed.
   func finish(_ flight: Flight, with outcome: Outcome) {
     cache.launch(cache.finish(flight, with: outcome, isBulk: batch != nil))
-  }
-
-  /// Ends the flights among some whose fetches have failed: an older value is no answer if the engine was not heard for
-  /// too long.
-  func fail(_ flights: [Flight], with outcomes: [Outcome]) async {
-    let failed = zip(flights, outcomes).filter { $1.kind == .failure }
-    await renewFallbacks(of: failed.map(\.0).filter { cache.isDetached($0) })
-    for (flight, _) in failed {
-      cache.distrustIfExpired(cache.key(of: flight), hash: flight.hash)
-      let storedAt = flight.readCopy?.storedAt ?? .min
-      let isUsable =
-        !shared.trust.hasExpired || shared.trust.keepsCopy(from: storedAt, at: cache.time.now())
-      if !isUsable { flight.note(readCopy: nil) }
-      // The value in memory is none unless the tier confirms it.
-      flight.plan.previous = nil
-    }
-    await cache.end(failed.map(\.0), with: failed.map(\.1), isBulk: batch != nil)
-  }
-
-  /// Looks for the fallbacks of detached flights: whatever has detached them can have removed the one before.
-  private func renewFallbacks(of flights: [Flight]) async {
-    guard !flights.isEmpty else { return }
-    let tags = shared.withDebts { $0.tagRemovals.owed }
-    let items = flights.compactMap { flight -> Item? in
-      flight.note(readCopy: nil)
-      guard let watch = shared.watch(of: flight), !cache.owes(flight, watch.name, tags) else {
-        return nil
-      }
-      return Item(name: watch.name, flight: flight, watch: watch, wish: newWish(of: flight))
-    }
-    await lookForFallbacks(of: items)
-  }
-
-  /// Ends flights whose fetch has failed.
-  func fail(_ flights: [Flight], because error: any Error) async {
-    await fail(flights, with: flights.map { _ in Outcome(.failure, error: error) })
   }
 }
 
@@ -267,7 +242,7 @@ extension SharedFetching {
     return wish
   }
 
-  private func newWish(of flight: Flight) -> SharedCache.Wish {
+  func newWish(of flight: Flight) -> SharedCache.Wish {
     var wish = SharedCache.Wish()
     wish.tags = cache.tagging?(cache.key(of: flight)) ?? []
     return wish
@@ -445,7 +420,7 @@ extension SharedFetching {
 
   /// Looks for the entries that answer flights whose fetches have failed in another process: there are none for removed
   /// keys.
-  private func lookForFallbacks(of items: [Item]) async {
+  func lookForFallbacks(of items: [Item]) async {
     var wishes: [String: SharedCache.Wish] = [:]
     let start = cache.time.now()
     for item in items {

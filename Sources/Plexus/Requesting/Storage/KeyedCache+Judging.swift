@@ -11,7 +11,7 @@ extension KeyedCache {
   ) -> OwnMarksState.Verdict {
     guard let storage else { return .usable }
     // User code, called without a lock.
-    let tags = tagging?(key) ?? []
+    let tags = tags(of: key, entry.value) + (valueTags == nil ? [] : entry.tags)
     var verdict = storage.ledger.marks.withLock {
       $0.judge(name, tags, storedAt: entry.storedAt)
     }

@@ -6,8 +6,10 @@
 ///
 /// Marks are recorded one by one up to a limit. Beyond it, the latest of them applies to all entries: this costs fetches,
 /// and never brings back a cleared value.
+@usableFromInline
 struct OwnMarksState: Sendable {
-  /// The verdict on a stored copy.
+  /// The verdict on a stored copy, or on the result of a fetch.
+  @usableFromInline
   enum Verdict: Hashable, Sendable {
     case usable, outdated, cleared
   }
@@ -102,6 +104,20 @@ struct OwnMarksState: Sendable {
     let (refresh, clear) = latest(name, tags)
     if let clear, storedAt <= clear.time { return .cleared }
     if let refresh, storedAt <= refresh.time { return .outdated }
+    return .usable
+  }
+
+  /// Judges a value by the marks since its fetch began.
+  ///
+  /// - Parameters:
+  ///   - name: The name of its key.
+  ///   - tags: The tags of its key and of the value.
+  ///   - start: The order of the start of its fetch.
+  /// - Returns: The verdict.
+  func judge(_ name: String, _ tags: [CacheTag], since start: UInt64) -> Verdict {
+    let (refresh, clear) = latest(name, tags)
+    if let clear, clear.order > start { return .cleared }
+    if let refresh, refresh.order > start { return .outdated }
     return .usable
   }
 

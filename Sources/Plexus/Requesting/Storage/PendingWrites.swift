@@ -58,11 +58,6 @@ struct PendingWrites<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   /// An update keeps the age of the value that it changes, also if the cacher has that value.
   private var starts: ContiguousArray<FetchStart> = []
   private(set) var departures: [String: Departure] = [:]
-  /// The keys of the values that left memory before they were written.
-  var departedKeys: [TagIndex<Key>.HashedKey] {
-    departures.values.map { ($0.key, $0.hash) }
-  }
-
   /// The names of the copies to remove.
   private(set) var removals: [String: UInt64] = [:]
   /// Whether all copies are to be removed.

@@ -212,7 +212,7 @@ struct StorageSynchronization<Key: Hashable & Sendable, Value: Sendable>: Sendab
     for item in items {
       var entry = item.entry
       // User code, called without a lock.
-      entry.tags = cache.tagging?(item.key) ?? []
+      entry.tags = cache.tags(of: item.key, entry.value)
       // A value that was cleared by tag since its fetch began is omitted, as a cacher omits one that was removed.
       let isWritten =
         cache.shared != nil

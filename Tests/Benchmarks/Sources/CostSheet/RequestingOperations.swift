@@ -159,7 +159,30 @@ private let mapOperations: [Operation] = [
 
 // MARK: - Options
 
+private func limited(to count: Int) -> CachePolicy {
+  var policy = CachePolicy()
+  policy.maximumConcurrentFetches = count
+  return policy
+}
+
 private let optionOperations: [Operation] = [
+  Operation("map: store, with tags of values") { count in
+    let map = MultiplexerMap<Int, Article>(
+      valueTagging: { key, _ in [CacheTag(key % 2 == 0 ? "even" : "odd")] },
+      onKeyFetch: { Article($0) }
+    )
+    for number in 0..<count { map.store(Article(number), for: number & 7) }
+  },
+  Operation("map: miss, with a limit for fetches", count: 300) { count in
+    let map = MultiplexerMap<Int, Article>(policy: limited(to: 8)) { Article($0) }
+    for key in 0..<count { use(try await map.request(key)) }
+  },
+  Operation("map: miss, 100 waiting for a limit of 1") { count in
+    let map = MultiplexerMap<Int, Article>(policy: limited(to: 1)) { Article($0) }
+    for first in stride(from: 0, to: count, by: 100) {
+      await inChildTasks(first..<first + 100) { key in use(try? await map.request(key)) }
+    }
+  },
   Operation("map: hit, with a time to idle", count: 30_000) { count in
     let map = MultiplexerMap<Int, Article>(policy: CachePolicy(timeToIdle: .seconds(60))) {
       Article($0)

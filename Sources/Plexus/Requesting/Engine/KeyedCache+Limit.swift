@@ -1,0 +1,113 @@
+// The fetches of a cache with a limit for those that run at the same time: see `FetchLimit`.
+
+extension KeyedCache {
+  /// Waits for a place, fetches the values of flights, and ends the flights.
+  @usableFromInline
+  func fetch(
+    _ flights: [Flight],
+    in batch: BulkFlight?,
+    within limit: FetchLimit,
+    by fetch: Fetch
+  ) async {
+    let guest = batch ?? flights[0]
+    if !limit.hasEntered(guest) {
+      limit.enter(guest, inPlaceOf: guest.whole === guest ? nil : guest.whole)
+    }
+    let admission = await limit.admission(of: guest)
+    guard admission == .granted else {
+      limit.leave(guest)
+      return await turnAway(flights, admission, isBulk: batch != nil)
+    }
+    // With a cacher, they have departed before their stored copies were read.
+    let departing = storage == nil ? depart(flights, isBulk: batch != nil) : flights
+    var outcomes: [Outcome] = []
+    if !departing.isEmpty {
+      do {
+        outcomes = try await fetch(departing, batch)
+      } catch {
+        outcomes = departing.map { _ in Outcome(.failure, error: error) }
+      }
+    }
+    limit.leave(guest)
+    await end(departing, with: outcomes, isBulk: batch != nil)
+  }
+
+  /// Ends flights that have no place: they were cancelled, or too many others wait.
+  func turnAway(_ flights: [Flight], _ admission: FetchLimit.Admission, isBulk: Bool) async {
+    guard admission == .refused else {
+      let outcomes = flights.map { _ in Outcome(.failure, error: CancellationError()) }
+      return await end(flights, with: outcomes, isBulk: isBulk)
+    }
+    let refused = skip(flights, isBulk: isBulk)
+    let outcomes = refused.map { _ in Outcome(.failure, error: MultiplexerError.overloaded) }
+    await end(refused, with: outcomes, isBulk: isBulk, countsFailure: false)
+  }
+
+  /// Ends the flights among some that no caller waits for, as if they had never begun.
+  ///
+  /// - Returns: The others, whose failure is not remembered.
+  func skip(_ flights: [Flight], isBulk: Bool) -> [Flight] {
+    flights.filter { flight in
+      flight.plan.remembersFailure = false
+      let isSkipped = change(flight.hash, at: .min) { shard, transaction in
+        guard flight.callerCount == 0 else { return false }
+        guard let index = shard.keys.index(of: key(of: flight), hash: flight.hash),
+          shard[index].state.running === flight
+        else { return true }
+        transaction.isBulk = isBulk
+        let next = shard[index].state.giveUp(hasValue: shard.hasValue(index))
+        if shard.hasEdits { shard.endFetch(index, &transaction.effects) }
+        end(index, next: next, &shard, &transaction)
+        return true
+      }
+      if isSkipped { launch(cancel(flight, isBulk: isBulk)) }
+      return !isSkipped
+    }
+  }
+
+  /// Returns whether a fetch is refused before it begins, because too many others wait.
+  ///
+  /// This only saves work: a fetch that begins is refused when it enters. The copy of one that reads it first can be the
+  /// answer, and the request of a fetch may use the place of that fetch.
+  @usableFromInline
+  @inline(never)
+  func refuses(
+    _ index: Int,
+    _ caller: Caller,
+    _ shard: Shard<Key, Value>,
+    _ limit: FetchLimit
+  ) -> Bool {
+    guard limit.isFull, caller.scope == nil else { return false }
+    return limit.isBeforeLeases || shard.hasValue(index)
+      || shard.extras?.pendingWrites?.isReadFirst != true
+  }
+
+  /// Answers a request whose fetch was refused before it has begun.
+  ///
+  /// - Throws: ``MultiplexerError/overloaded`` if the policy allows no stale value.
+  @usableFromInline
+  @inline(never)
+  func fallbackWhenOverloaded(_ key: Key, hash: UInt64) throws -> ValueOutcome<Value> {
+    let error = MultiplexerError.overloaded
+    // User code, called without a lock.
+    let grounds = grounds(of: error)
+    let isTrusted = shared == nil || isTrusted()
+    let now = time.now()
+    let copy = shards.withLock(hash: hash) { shard -> ValueOutcome<Value>? in
+      guard let index = shard.keys.index(of: key, hash: hash),
+        use(index, isTrusted: isTrusted, at: now, &shard),
+        shard[index].state.allowsFallback(grounds, at: now), let copy = shard.copy(index)
+      else {
+        shard.statistics.misses &+= 1
+        return nil
+      }
+      shard.statistics.staleHits &+= 1
+      return copy
+    }
+    guard let copy else { throw error }
+    copy.source = .memory
+    copy.isStale = true
+    copy.error = error
+    return copy
+  }
+}

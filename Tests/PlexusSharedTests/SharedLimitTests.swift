@@ -1,0 +1,84 @@
+import Plexus
+import PlexusSharedTesting
+import PlexusTesting
+import TestSupport
+import Testing
+
+@Suite(.fewAtOnce)
+struct `Maps with a shared tier and a limit` {
+  let clock = ManualClock()
+  let origin = Origin()
+  let engine: SharedMemory<String>
+
+  init() {
+    engine = SharedMemory<String>(clock: clock)
+  }
+
+  private func makeNode(
+    _ maximum: Int?,
+    waiting: Int? = nil,
+    _ change: (inout CachePolicy) -> Void = { _ in }
+  ) -> SharedNode {
+    var policy = CachePolicy()
+    policy.storageTimeout = .seconds(5_000_000_000)
+    policy.maximumConcurrentFetches = maximum
+    policy.maximumWaitingFetches = waiting
+    change(&policy)
+    return SharedNode(engine, clock: clock, policy: policy, fetch: origin.value)
+  }
+
+  @Test(.guarantee(.fetchesStayWithinTheirLimit))
+  func `a fetch of a shared map takes its place before its lease`() async throws {
+    let (a, b) = (makeNode(1), makeNode(nil))
+    a.gate.close()
+    let first = Task { try await a.map.request("1") }
+    await a.gate.arrivals(1)
+    a.map.prefetch(["2"])
+    #expect(a.map.statistics.waiting == 1)
+    // Nothing holds its lease meanwhile: the other node fetches it.
+    #expect(try await b.map.request("2") == "1")
+    #expect(b.fetchCount == 1)
+    a.gate.open()
+    #expect(try await first.value == "1")
+    #expect(try await a.map.request("2") == "1")
+    #expect(a.fetchCount == 1)
+  }
+
+  @Test func `a fetch of a shared map that waits for another node needs no place meanwhile`()
+    async throws
+  {
+    let (a, b) = (makeNode(1), makeNode(nil))
+    b.gate.close()
+    let other = Task { try await b.map.request("1") }
+    await b.gate.arrivals(1)
+    let waiting = Task { try await a.map.request("1") }
+    await clock.sleepers(1)
+    #expect(try await a.map.request("2") == "1")
+    b.gate.open()
+    #expect(try await waiting.value == "1")
+    #expect(try await other.value == "1")
+    #expect(a.map.statistics.running == 0)
+  }
+
+  @Test func `a request of a shared map beyond the limit fails, or gets a stale value`()
+    async throws
+  {
+    let a = makeNode(1, waiting: 0) {
+      $0.timeToLive = .seconds(10)
+      $0.usesCachedValue = { ($0 as? MultiplexerError) == .overloaded }
+    }
+    #expect(try await a.map.request("2") == "1")
+    clock.advance(by: .seconds(10))
+    a.gate.close()
+    let first = Task { try await a.map.request("1") }
+    await a.gate.arrivals(1)
+    let response = try await a.map.response("2")
+    #expect(response.isStale)
+    #expect(response.error as? MultiplexerError == .overloaded)
+    await #expect(throws: MultiplexerError.overloaded) { try await a.map.request("3") }
+    #expect(a.map.statistics.failures == 0)
+    a.gate.open()
+    #expect(try await first.value == "1")
+    #expect(try await a.map.request("3") == "1")
+  }
+}

@@ -1,0 +1,59 @@
+import Plexus
+import PlexusStorage
+import PlexusTesting
+import TestSupport
+import Testing
+
+@Suite(.fewAtOnce) struct `Stored tags of values` {
+  private func map(
+    _ cacher: any Cacher<Person>,
+    fetch: @escaping @concurrent @Sendable (String) async throws -> Person = { _ in throw Fetched()
+    }
+  ) -> MultiplexerMap<String, Person> {
+    var policy = CachePolicy()
+    policy.cacherRead = .beforeFetch
+    return MultiplexerMap(
+      id: "people",
+      policy: policy,
+      cacher: cacher,
+      valueTagging: { _, person in [CacheTag("age:\(person.age ?? 0)")] },
+      onKeyFetch: fetch
+    )
+  }
+
+  @Test(.guarantee(.valueTagsAreFenced), arguments: CacherKind.allCases)
+  func `a clear of tags of values reaches the stored copies of all processes`(
+    kind: CacherKind
+  ) async throws {
+    let folder = try TemporaryFolder()
+    let first = map(try kind.open(folder.path))
+    first.store(Person(name: "Ada", age: 5), for: "1")
+    first.store(Person(name: "Bob", age: 6), for: "2")
+    try await first.flush()
+    // Without them in memory.
+    try await map(try kind.openApart(folder.path)).clear(tags: ["age:5"])
+    let third = map(try kind.openApart(folder.path))
+    await #expect(throws: Fetched.self) { try await third.request("1") }
+    #expect(try await third.request("2").name == "Bob")
+  }
+
+  @Test(arguments: CacherKind.allCases)
+  func `a value with a tag that another process has cleared meanwhile is not written`(
+    kind: CacherKind
+  ) async throws {
+    let folder = try TemporaryFolder()
+    let gate = Gate()
+    let first = map(try kind.open(folder.path)) { _ in
+      try await gate.wait()
+      return Person(name: "Ada", age: 5)
+    }
+    let caller = Task { try await first.request("1") }
+    await gate.arrivals(1)
+    try await map(try kind.openApart(folder.path)).clear(tags: ["age:5"])
+    gate.open()
+    #expect(try await caller.value.name == "Ada")
+    try await first.flush()
+    let third = map(try kind.openApart(folder.path))
+    await #expect(throws: Fetched.self) { try await third.request("1") }
+  }
+}
