@@ -48,6 +48,39 @@ extension `Every order of jobs` {
       }
     }
 
+    @Test(.guarantee(.partsAreCombinedConsistently))
+    func `a combination is consistent while others set, subscribe and drop`() throws {
+      try forEveryInterleaving(deviations: Effort.isFull ? 4 : 3) {
+        let (value, other) = (CurrentValue(0), CurrentValue(0))
+        let sum = combine(value.select { $0 }, value.map { $0 }, other) { part, map, other in
+          part == map ? part + other : -100
+        }
+        let writers = [value, other].map { source in
+          Task {
+            for _ in 0..<2 {
+              source.update { $0 += source === value ? 1 : 10 }
+              await hop()
+            }
+          }
+        }
+        let reader = Self.read(sum)
+        let dropping = Task {
+          let subscription = sum.subscription(bufferingPolicy: .unbounded)
+          await hop()
+          withExtendedLifetime(subscription) {}
+        }
+        for writer in writers { await writer.value }
+        await dropping.value
+        try Wrong.unless(sum.current == 22, "\(sum.current)")
+        value.finish()
+        other.finish()
+        let seen = await reader.value
+        try Wrong.unless(seen.last == 22, "\(seen)")
+        let steps = zip(seen, seen.dropFirst()).map { $1 - $0 }
+        try Wrong.unless(steps.allSatisfy { $0 == 1 || $0 == 10 }, "\(seen)")
+      }
+    }
+
     @Test(.guarantee(.valuesHoldInEveryOrder))
     func `a part is right while others dispatch, subscribe and drop`() throws {
       try forEveryInterleaving(deviations: Effort.isFull ? 4 : 3) {

@@ -22,6 +22,11 @@
 /// ### Deriving
 /// - ``select(_:)-(KeyPath<Self.Element,V>Sendable)``
 /// - ``select(_:)-((Self.Element)->V)``
+/// - ``map(_:)``
+/// - ``removeDuplicates()``
+///
+/// ### Saving
+/// - ``persist(in:as:delay:clock:)``
 public protocol StatefulBroadcaster<Element>: Broadcaster {
   /// The newest element.
   nonisolated var current: Element { get }

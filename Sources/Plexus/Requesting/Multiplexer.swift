@@ -373,6 +373,13 @@ extension Multiplexer: HubBacked {
   }
 }
 
+extension Multiplexer: JointPart {
+  nonisolated func place(in draft: inout JointPlan.Draft) -> Int {
+    // References that a refresh returns have the same value.
+    draft.place(JointSource(source: self), id: ObjectIdentifier(cache)).step
+  }
+}
+
 /// The key of a multiplexer, which has only one.
 @usableFromInline
 struct SingleKey: Hashable, Sendable {

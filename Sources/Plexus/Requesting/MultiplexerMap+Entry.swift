@@ -173,3 +173,16 @@ extension MultiplexerMap.Entry: HubBacked {
     cache.withHub(of: key, hash: hash, body)
   }
 }
+
+extension MultiplexerMap.Entry: JointPart {
+  func place(in draft: inout JointPlan.Draft) -> Int {
+    let id = Identity(map: ObjectIdentifier(cache), key: key)
+    return draft.place(JointSource(source: self), id: id).step
+  }
+
+  /// The identity of a key of a map.
+  private struct Identity: Hashable {
+    let map: ObjectIdentifier
+    let key: Key
+  }
+}

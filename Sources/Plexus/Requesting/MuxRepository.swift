@@ -85,6 +85,8 @@ public final actor MuxRepository {
   ///
   /// - Parameter member: The member, which is not kept alive.
   public nonisolated func register(_ member: any RepositoryMember) {
+    // The last write of a saved state outlives it.
+    let member = (member as? SavedState)?.core ?? member
     let entry = Entry(member)
     let (replaced, isCrowded) = registry.withLock { registry in
       let replaced = registry.entries.updateValue(entry, forKey: ObjectIdentifier(member))
@@ -113,6 +115,7 @@ public final actor MuxRepository {
   ///
   /// - Parameter member: The member. If it was not added, the call has no effect.
   public nonisolated func unregister(_ member: any RepositoryMember) {
+    let member = (member as? SavedState)?.core ?? member
     registry.release {
       $0.entries.removeValue(forKey: ObjectIdentifier(member))
     }

@@ -5,6 +5,9 @@
 final class PageCell<AppState: Sendable, PageState: Sendable>: Sendable {
   @usableFromInline typealias Snapshot = (app: AppState, page: PageState)
 
+  /// The sender of combinations in which only the state of the app is new.
+  static var appMark: UInt64 { 1 }
+
   @usableFromInline let app: StoreCell<AppState>
   @usableFromInline let hub = BroadcastHub<Snapshot>()
   @usableFromInline let page: Locked<PageState>
@@ -58,7 +61,7 @@ final class PageCell<AppState: Sendable, PageState: Sendable>: Sendable {
   /// - Returns: The work that remains, to be done with no lock held.
   private func prepare(app: AppState) -> @Sendable () -> Void {
     var delivery = Delivery<Snapshot>()
-    hub.prepare((app, state), &delivery)
+    hub.prepare((app, state), from: Self.appMark, &delivery)
     return { [delivery] in delivery.deliver() }
   }
 

@@ -167,4 +167,52 @@ extension Guarantee {
     .storage,
     "The log compacts itself, and no content of the file makes opening fail."
   )
+
+  public static let statesAreSavedOncePerDelay = Guarantee(
+    .storage,
+    """
+    A persisted state is written once per delay, from the first unsaved change on, and only if it \
+    has changed. Writes never overlap.
+    """
+  )
+
+  public static let statesAreSavedAtTheEnd = Guarantee(
+    .storage,
+    """
+    A persisted state is written a last time when its source ends or the saved state is released, \
+    which does not keep the source alive.
+    """
+  )
+
+  public static let failedSavesAreTriedAgain = Guarantee(
+    .storage,
+    """
+    A failed write of a persisted state is reported, and tried again with growing pauses; after \
+    the release eight times.
+    """
+  )
+
+  public static let flushedStatesAreTheNewest = Guarantee(
+    .storage,
+    """
+    A flush of a persisted state writes every change that was made before it, and completes even \
+    if its task is cancelled.
+    """
+  )
+
+  public static let clearedStatesStayCleared = Guarantee(
+    .storage,
+    """
+    A clear of a persisted state drops what is unsaved. Neither a running write nor one that \
+    outlives the saved state brings it back.
+    """
+  )
+
+  public static let savedHistoriesEndRight = Guarantee(
+    .storage,
+    """
+    After any history, a persisted state is stored with the last change since the last clear, or \
+    not at all.
+    """
+  )
 }

@@ -140,4 +140,32 @@ extension Guarantee {
     .values,
     "A view of a broadcaster that forwards a view is never behind it."
   )
+
+  public static let partsAreCombinedConsistently = Guarantee(
+    .values,
+    """
+    Parts of one state are never combined from two different elements of it, in any depth of \
+    `select`, `map` and `combine`, and for a store with its pages.
+    """
+  )
+
+  public static let combinationsPublishEveryChange = Guarantee(
+    .values,
+    """
+    A combination publishes one element for each change of a source, in order, and skips none.
+    """
+  )
+
+  public static let combinationsSubscribeOnce = Guarantee(
+    .values,
+    """
+    A combination is subscribed to its sources only while it has subscribers, and ends when all \
+    sources have ended.
+    """
+  )
+
+  public static let combinationsAreReset = Guarantee(
+    .values,
+    "A combination delivers no element from before a reset of one of its sources."
+  )
 }

@@ -7,6 +7,7 @@ extension HandlerQueue {
       let count = state.entries.first?.handler.limits.admits(item.sender) == true ? 1 : 0
       effects.then { report.end(notified: count, handled: count) }
     }
+    if direct?.take(item, in: self, &effects) == true { return }
     guard direct?.isOrdered == false else { return append(item, &state, &effects) }
     // A handler that is only notified needs no queue.
     effects.add { $0.queues.append(self) }

@@ -58,6 +58,35 @@ extension Broadcaster {
 }
 
 extension StatefulBroadcaster {
+  /// Returns a state of the transformed elements.
+  ///
+  /// The result behaves like that of ``Broadcaster/map(_:)``, and has a ``current`` element.
+  ///
+  /// ```swift
+  /// let volume = CurrentValue(3)
+  /// let text = volume.map { "volume \($0)" }
+  /// print(text.current)  // Prints "volume 3"
+  /// ```
+  ///
+  /// - Parameter transform: The transform. It runs like one of ``Broadcaster/map(_:)``, or on the thread that reads
+  ///   ``current`` while there is no subscriber.
+  /// - Returns: The state.
+  public nonisolated func map<Output: Sendable>(
+    _ transform: @escaping @Sendable (Element) -> Output
+  ) -> some StatefulBroadcaster<Output> {
+    StateMap(self, transform)
+  }
+
+  /// Returns a state that skips consecutive equal elements.
+  ///
+  /// The result behaves like that of ``Broadcaster/removeDuplicates()``, and has a ``current`` element.
+  ///
+  /// - Returns: The state.
+  public nonisolated func removeDuplicates() -> some StatefulBroadcaster<Element>
+  where Element: Equatable {
+    SelectedPart(self) { $0 }
+  }
+
   /// Returns a broadcaster of a part of the state, selected by a key path.
   ///
   /// ```swift

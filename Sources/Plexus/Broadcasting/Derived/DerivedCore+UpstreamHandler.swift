@@ -18,6 +18,11 @@ extension DerivedCore {
     private let replayLimit: Int
     /// The results for the last elements, with `nil` for elements that were filtered out.
     private var recent = Ring<Output?>()
+    /// Whether the transform returns `nil` for an element that is the same as the one before, not for one that is
+    /// filtered out.
+    private let skipsUnchanged: Bool
+    /// The last element, if it has not been sent, or was taken back.
+    private var withheld: Output?
     /// The last element that subscribers received.
     private var last: Output?
     /// The number of the last transformed element of the source.
@@ -45,6 +50,7 @@ extension DerivedCore {
       stage = origin.stage
       isNested = origin.stage != nil
       rounds = origin.rounds
+      skipsUnchanged = origin.skipsUnchanged
       self.transform = transform
     }
 
@@ -118,13 +124,17 @@ extension DerivedCore {
         return core.withLock(for: self) { _ in newest = max(newest, item.sequence) }
       }
       // Both are user code.
-      let output = transform(item.box)
+      var output = transform(item.box)
       let (isDuplicate, isKnown) = compare(output, at: item.sequence)
       var garbage: [Output?] = []
       var passed: [Beginning] = []
       var delivery = Delivery<Output>()
       core.withLock(for: self) { isConnected in
-        guard queue.isCurrent(item.sequence) else { return }
+        if skipsUnchanged { garbage.append(replaceWithheld(&output)) }
+        guard queue.isCurrent(item.sequence) else {
+          withheld = skipsUnchanged ? output : nil
+          return
+        }
         guard !item.isEnd else {
           ending = output
           return
@@ -133,7 +143,7 @@ extension DerivedCore {
         round = rounds?.runningHere
         let beginning = self.beginning(after: item, isKnown: isKnown, &passed)
         // A reset meanwhile has forgotten the former element.
-        guard !isDuplicate || last == nil else { return }
+        guard !isDuplicate || last == nil, output != nil || !skipsUnchanged else { return }
         if replayLimit > 0 {
           if recent.count == replayLimit, let oldest = recent.popFirst() { garbage.append(oldest) }
           recent.append(output)
@@ -147,6 +157,16 @@ extension DerivedCore {
       }
       delivery.deliver()
       withExtendedLifetime((garbage, passed)) {}
+    }
+
+    /// Takes out the element that has not been sent, which takes the place of an unchanged one.
+    ///
+    /// - Returns: An element to be released without the lock.
+    private func replaceWithheld(_ output: inout Output?) -> Output? {
+      let former = withheld.take()
+      guard output == nil else { return former }
+      output = former
+      return nil
     }
 
     /// Compares an element with the last one, and with the one that the newest subscribers have.
@@ -181,6 +201,7 @@ extension DerivedCore {
         if isKept {
           while recent.count > 1 { _ = recent.popFirst() }
         } else {
+          if skipsUnchanged, withheld == nil { withheld = replay.last }
           recent = Ring()
           last = nil
         }

@@ -20,6 +20,8 @@ final class DerivedCore<Output: Sendable>: Sendable {
     var stage: (any DerivedStage)?
     /// The rounds in which the source evaluates elements, if it does so after a state was published.
     var rounds: SelectorRounds?
+    /// Whether the transform returns `nil` for an element that is the same as the one before.
+    var skipsUnchanged = false
   }
 
   let hub: BroadcastHub<Output>
@@ -199,11 +201,13 @@ final class DerivedCore<Output: Sendable>: Sendable {
   /// - Parameters:
   ///   - source: The source.
   ///   - minimumReplay: The number of elements that a new subscriber gets first in any case.
+  ///   - skipsUnchanged: Whether the transform returns `nil` for an element that is the same as the one before.
   ///   - transform: Makes the element for subscribers; `nil` if they get none.
   /// - Returns: The subscription.
   func connection<Input: Sendable>(
     to source: some Broadcaster<Input>,
     minimumReplay: Int = 0,
+    skipsUnchanged: Bool = false,
     _ transform: @escaping @Sendable (Input) -> Output?
   ) -> Connection {
     let subscription = source.subscription(bufferingPolicy: .unbounded)
@@ -212,7 +216,8 @@ final class DerivedCore<Output: Sendable>: Sendable {
     let replayLimit = max(limit, minimumReplay, subscription.subscriber.replayCount)
     let origin = Origin(
       replayLimit: replayLimit,
-      stage: backed?.stage ?? subscription.subscriber.core.stage
+      stage: backed?.stage ?? subscription.subscriber.core.stage,
+      skipsUnchanged: skipsUnchanged
     )
     let connection = self.connection(to: subscription, of: origin, transform)
     if minimumReplay == 0 { connection.upstream.begin(in: connection.handler.queue) }

@@ -61,3 +61,16 @@ struct SelectedPart<Source: StatefulBroadcaster, Part: Equatable & Sendable>:
     return source.connection(of: core, select, path: path)
   }
 }
+
+extension SelectedPart: JointPart {
+  func place(in draft: inout JointPlan.Draft) -> Int {
+    draft.add(ObjectIdentifier(core), after: source, areEqual: { $0 == $1 }, select)
+  }
+}
+
+extension SelectedPart: WeaklyReadable {
+  var weakCurrent: @Sendable () -> Part? {
+    let read = source.weaklyReading()
+    return { [select] in read().map(select) }
+  }
+}

@@ -9,6 +9,8 @@ final class CacherLedger: Sendable {
   private let state = Locked(State())
   /// The marks, by which stored copies are judged.
   let marks = Locked(OwnMarksState())
+  /// The lanes of saved states, by key.
+  let lanes = SavingLanes()
   /// Whether the last removal has taken too long, in which case others do not wait for their turn.
   private let isSlow = Atomic<Bool>(false)
   /// The hash value of the cacher, if it has an identity.

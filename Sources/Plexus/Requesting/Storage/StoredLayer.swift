@@ -68,6 +68,22 @@ final class StoredLayer<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     self.init(cacher, Names(only: name) { _ in name }, policy, clock: clock)
   }
 
+  /// Creates the storage of a value whose key in the cacher is given as it is.
+  ///
+  /// - Parameters:
+  ///   - cacher: The cacher.
+  ///   - name: The key.
+  ///   - policy: The policy of the cache.
+  ///   - clock: The clock of the cache.
+  convenience init(
+    cacher: any Cacher<Value>,
+    exactName name: String,
+    policy: CachePolicy,
+    clock: any Clock<Duration>
+  ) {
+    self.init(cacher, Names(only: name) { _ in name }, policy, clock: clock)
+  }
+
   private init(
     _ cacher: any Cacher<Value>,
     _ names: Names,

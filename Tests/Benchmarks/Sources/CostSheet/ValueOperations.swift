@@ -9,6 +9,14 @@ private struct Form: Sendable, Equatable {
   var count = 0
 }
 
+/// A cacher that stores nothing.
+private struct NoCacher: Cacher {
+  func entry(forKey key: String) async -> CacheEntry<Int>? { nil }
+  func store(_ entries: [String: CacheEntry<Int>]) async {}
+  func removeEntries(forKeys keys: Set<String>) async {}
+  func removeAllEntries() async {}
+}
+
 private let currentValueOperations: [Operation] = [
   Operation("CurrentValue: value", count: 30_000) { count in
     let value = CurrentValue(1)
@@ -92,6 +100,36 @@ private let derivedOperations: [Operation] = [
     let value = CurrentValue(Form())
     let part = value.select(\.count)
     for _ in 0..<count { _ = part.subscription(bufferingPolicy: .bufferingNewest(1)) }
+  },
+  Operation("combine: set, 2 values, 1 reader of the newest") { count in
+    let (value, other) = (CurrentValue(1), CurrentValue(2))
+    let sum = combine(value, other) { $0 &+ $1 }
+    let subscription = sum.subscription(bufferingPolicy: .bufferingNewest(1))
+    for number in 0..<count { value.value = number }
+    use(subscription.droppedCount)
+  },
+  Operation("combine: set, 2 parts that stay, 1 reader") { count in
+    let value = CurrentValue(Form())
+    let both = combine(value.select(\.text), value.select { $0.count < 0 }) { $1 ? $0 : "" }
+    let subscription = both.subscription(bufferingPolicy: .bufferingNewest(1))
+    for number in 0..<count { value.value = Form(count: number) }
+    use(subscription.droppedCount)
+  },
+  Operation("combine: current, 2 values, not subscribed to") { count in
+    let (value, other) = (CurrentValue(1), CurrentValue(2))
+    let sum = combine(value, other) { $0 &+ $1 }
+    for _ in 0..<count { use(sum.current) }
+  },
+  Operation("combine: subscription and drop", count: 600) { count in
+    let (value, other) = (CurrentValue(1), CurrentValue(2))
+    let sum = combine(value, other) { $0 &+ $1 }
+    for _ in 0..<count { _ = sum.subscription(bufferingPolicy: .bufferingNewest(1)) }
+  },
+  Operation("persist: set a value that is unsaved already", count: 30_000) { count in
+    let value = CurrentValue(1)
+    let saved = value.persist(in: NoCacher(), as: "value", delay: .seconds(1_000))
+    for number in 0..<count { value.value = number }
+    use(saved.name.count)
   },
   Operation("ObservedValue of a part: init and drop", count: 300) { count in
     let value = CurrentValue(Form())

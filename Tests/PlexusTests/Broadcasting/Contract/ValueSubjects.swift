@@ -43,6 +43,8 @@ struct DerivedSubject: ContractSubject {
     case partOfPart = "a part of a part"
     case mappedForeign = "a mapped broadcaster of another library"
     case filteredMap = "filtered mapped messages"
+    case combination = "a combination of values"
+    case combinedParts = "a combination of parts of a store"
   }
 
   /// A derived broadcaster and its source.
@@ -67,7 +69,9 @@ struct DerivedSubject: ContractSubject {
 
   var replays: Bool {
     switch kind {
-    case .mappedValue, .filteredValue, .partOfStore, .partOfValue, .partOfPart: true
+    case .mappedValue, .filteredValue, .partOfStore, .partOfValue, .partOfPart, .combination,
+      .combinedParts:
+      true
     default: false
     }
   }
@@ -109,6 +113,15 @@ struct DerivedSubject: ContractSubject {
     case .filteredMap:
       let contents = messenger.map { Content(parcel: $0) }.filter { $0.parcel != nil }
       return Source(base: contents) { messenger.send($0) }
+    case .combination:
+      let (value, other) = (CurrentValue<Parcel?>(nil), CurrentValue(1))
+      // It ends when all sources have ended.
+      other.finish()
+      return Source(base: combine(other, value) { Content(parcel: $1) }) { value.value = $0 }
+    case .combinedParts:
+      let store = Store<[Content], Parcel>([Content()]) { $0[0].parcel = $1 }
+      let combination = combine(store.select(\.[0]), store.map(\.[0])) { part, _ in part }
+      return Source(base: combination) { store.dispatch($0) }
     }
   }
 
