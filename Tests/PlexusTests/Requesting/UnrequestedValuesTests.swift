@@ -125,7 +125,7 @@ import Testing
     let map = MultiplexerMap<Int, Int>.bulk(clock: clock) { keys in
       let number = calls.increment()
       try await gates[number - 1].wait()
-      return [keys[0]: number, 8: -1, 9: -1]
+      return [8: -1, 9: -1].merging([keys[0]: number]) { $1 }
     }
     let first = begin { try await map.request(1) }
     await gates[0].arrivals(1)
@@ -163,27 +163,6 @@ import Testing
     gates[0].open()
     #expect(try await first.value == 10)
     #expect(map.cachedValue(8) == nil)
-  }
-
-  @Test func `an unrequested value is not stored while a repository is signed out`() async throws {
-    let removal = Gate()
-    let (map, repository) = (map(cacher: HeldCacher(removal)), MuxRepository())
-    map.register(in: repository)
-    let before = begin { try await map.request(1) }
-    await gate.arrivals(1)
-    let signOut = begin { try await repository.clearAll() }
-    await removal.arrivals(1)
-    let during = begin { try await map.request(2) }
-    await gate.arrivals(2)
-    gate.open()
-    #expect(try await before.value == 10)
-    #expect(try await during.value == 20)
-    #expect(map.count == 0)
-    removal.open()
-    try await signOut.value
-    #expect(map.count == 0)
-    #expect(try await map.request(3) == 30)
-    #expect(map.keys.sorted() == [3, 8, 9])
   }
 
   @Test func `an unrequested value of a call that has outlasted the sign-out is dropped`()
@@ -275,12 +254,11 @@ extension `An unrequested value` {
     let map = MultiplexerMap<Int, Int>.bulk(clock: clock) {
       keys -> [Int: Result<FetchResult<Int>, any Error>] in
       [
-        keys[0]: .success(.value(1)),
         4: .failure(Broken()),
         5: .success(.notModified()),
         6: .success(.transient(6)),
         7: .success(.value(7, timeToLive: .seconds(5), validator: "v")),
-      ]
+      ].merging([keys[0]: .success(.value(1))]) { $1 }
     }
     map.store([4: 40, 5: 50, 6: 60])
     #expect(try await map.request(1) == 1)
@@ -365,16 +343,4 @@ private final class Released: Sendable {
   init(_ gate: Gate) { self.gate = gate }
 
   deinit { gate.open() }
-}
-
-/// A cacher without entries, whose removals wait at a gate.
-private struct HeldCacher: Cacher {
-  let gate: Gate
-
-  init(_ gate: Gate) { self.gate = gate }
-
-  func entry(forKey key: String) async throws -> CacheEntry<Int>? { nil }
-  func store(_ entries: [String: CacheEntry<Int>]) async throws {}
-  func removeEntries(forKeys keys: Set<String>) async throws { try await gate.wait() }
-  func removeAllEntries() async throws { try await gate.wait() }
 }

@@ -23,6 +23,9 @@ final class SavingCore<Value: Sendable>: Sendable {
     /// The number of states in the lane when it saved last, or was released.
     var saves = 0
 
+    /// Whether no further element is to be saved, because the newest one was read at the release.
+    var isDetached: Bool { isReleased && handler == nil }
+
     /// Replaces the newest element, which the caller releases with no lock held.
     mutating func receive(_ element: inout Value?, _ sequence: Int) {
       swap(&newest, &element)
@@ -33,12 +36,6 @@ final class SavingCore<Value: Sendable>: Sendable {
     mutating func skip(before end: Int) {
       cleared = end
       received = max(received, end - 1)
-    }
-
-    /// Takes out the subscription, unless an element is still to be delivered that was sent before the release.
-    mutating func takeHandler() -> Handler? {
-      guard let handler, handler.queue.end - 1 <= received else { return nil }
-      return self.handler.take()
     }
   }
 
@@ -170,9 +167,12 @@ final class SavingCore<Value: Sendable>: Sendable {
 
   /// Whether another thread is still delivering an element to the core, or to a view in front of it.
   private var isBehind: Bool {
-    let (handler, received, stage) = state.withLock { ($0.handler, $0.received, $0.stage) }
+    let (handler, stage) = state.withLock { ($0.handler, $0.stage) }
     guard let handler else { return false }
-    return handler.queue.end - 1 > received || stage?.isUpToDate == false
+    // In this order: an element is in the queue before the view has passed it.
+    if stage?.isUpToDate == false { return true }
+    let end = handler.queue.end
+    return state.withLock { $0.received } < end - 1
   }
 
   // MARK: - Clearing and ending
@@ -197,15 +197,19 @@ final class SavingCore<Value: Sendable>: Sendable {
   func release() {
     let isBehind = isBehind
     let saves = lane.saves
+    // It has the changes that other threads are still delivering; without its source, these are waited for.
+    var newest = isBehind ? current() : nil
     var handler: Handler?
     change { state, now in
       state.isReleased = true
       state.saves = saves
       if isBehind { state.saving.noteChange(at: now, in: lane.period) }
       state.saving.release()
-      handler = state.takeHandler()
+      if newest != nil { swap(&state.newest, &newest) } else if isBehind { return }
+      handler = state.handler.take()
     }
     handler?.cancel()
+    withExtendedLifetime(newest) {}
   }
 }
 
@@ -215,9 +219,10 @@ extension SavingCore: Handler.SenderCalls {
   func call(_ item: HandlerQueue.Item, isWanted: Bool, in queue: HandlerQueue) {
     var element = isWanted ? Box<Value>.element(of: item.box) : nil
     let period = lane.period
-    var handler: Handler?
+    var isReleased = false
     let isNoted = state.withLock { state in
-      guard isWanted, item.sequence != state.first, item.sequence >= state.cleared else {
+      let isOld = item.sequence == state.first || item.sequence < state.cleared
+      guard isWanted, !isOld, !state.isDetached else {
         state.received = max(state.received, item.sequence)
         return true
       }
@@ -227,11 +232,12 @@ extension SavingCore: Handler.SenderCalls {
     }
     guard !isNoted else { return withExtendedLifetime(element) {} }
     change { state, now in
+      guard !state.isDetached else { return }
       state.receive(&element, item.sequence)
       state.saving.noteChange(at: now, in: period)
-      if state.isReleased { handler = state.takeHandler() }
+      isReleased = state.isReleased
     }
-    handler?.cancel()
+    if isReleased, !isBehind { state.withLock { $0.handler.take() }?.cancel() }
     withExtendedLifetime(element) {}
   }
 

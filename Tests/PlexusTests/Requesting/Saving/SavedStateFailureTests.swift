@@ -69,6 +69,7 @@ import Testing
     let writes = saved?.writes()
     parts.number.value = 1
     _ = await writes?.first(1)
+    await parts.sleeps(.seconds(1))
     saved = nil
     for (index, pause) in [1, 2, 4, 8, 16, 32, 60].enumerated() {
       _ = await writes?.first(index + 2)
