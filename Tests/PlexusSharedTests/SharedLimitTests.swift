@@ -71,7 +71,7 @@ struct `Maps with a shared tier and a limit` {
     clock.advance(by: .seconds(10))
     a.gate.close()
     let first = Task { try await a.map.request("1") }
-    await a.gate.arrivals(1)
+    await a.gate.arrivals(2)
     let response = try await a.map.response("2")
     #expect(response.isStale)
     #expect(response.error as? MultiplexerError == .overloaded)
@@ -80,5 +80,12 @@ struct `Maps with a shared tier and a limit` {
     a.gate.open()
     #expect(try await first.value == "1")
     #expect(try await a.map.request("3") == "1")
+  }
+
+  @Test(.guarantee(.fetchesStayWithinTheirLimit))
+  func `a caller of a shared map has its answer when the place of its fetch is free`() async throws {
+    let a = makeNode(1, waiting: 0)
+    for key in 0..<300 { #expect(try await a.map.request("\(key)") == "1") }
+    #expect(a.map.statistics.failures == 0)
   }
 }

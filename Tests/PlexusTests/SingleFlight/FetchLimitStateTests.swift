@@ -210,6 +210,8 @@ private struct Run {
   var history: [String] = []
   private var held: [(place: FetchLimitState<Int>.Place, user: Int)] = []
   private var lastID = 0
+  /// The number of the last one that holds a place, which is negative.
+  private var lastUser = 0
   private var isSame = true
 
   init(state: FetchLimitState<Int>, model: Model) {
@@ -247,9 +249,11 @@ private struct Run {
       guard let known else { return }
       history.append("hold \(known)")
       let place = model.places.firstIndex { $0.contains(known) }
-      let user = -1 - held.count - lastID * 1_000
-      if let new = state.hold(known) { held.append((new, user)) }
-      if let place { model.places[place].insert(user) }
+      lastUser -= 1
+      let new = state.hold(known)
+      isSame = (new != nil) == (place != nil)
+      if let new { held.append((new, lastUser)) }
+      if let place { model.places[place].insert(lastUser) }
     case 10..<12:
       guard let index = held.indices.randomElement(using: &random) else { return }
       let (place, user) = held.remove(at: index)

@@ -1,3 +1,5 @@
+internal import Synchronization
+
 extension SharedFetching {
   /// Does the work of flights, each of which ends exactly once.
   ///
@@ -11,6 +13,29 @@ extension SharedFetching {
       await turnAway(flights, admission)
     }
     limit.leave(scope)
+  }
+
+  /// The number of flights that have not ended.
+  final class Unended: Sendable {
+    private let count: Atomic<Int>
+
+    init(_ count: Int) {
+      self.count = Atomic(count)
+    }
+
+    /// Some flights end.
+    ///
+    /// - Returns: Whether they are the last ones.
+    func end(_ ended: Int) -> Bool {
+      ended > 0 && count.subtract(ended, ordering: .relaxed).newValue == 0
+    }
+  }
+
+  /// Leaves the place of the work before its last flights end: their callers can request again at once.
+  ///
+  /// - Parameter count: The number of flights that end.
+  func leave(after count: Int) {
+    if unended?.end(count) == true { cache.source.limit?.leave(scope) }
   }
 
   /// Ends flights that have no place.

@@ -40,6 +40,8 @@ struct SharedFetching<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   /// The flight whose task does the work: that of a key, or of several.
   let scope: Flight
   let fetch: KeyedCache<Key, Value>.Fetch
+  /// The number of flights that have not ended, if there is a limit for fetches.
+  let unended: Unended?
 
   /// The fetch of several keys, if it is one.
   var batch: BulkFlight? { scope as? BulkFlight }
@@ -47,6 +49,7 @@ struct SharedFetching<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   /// Does the work of flights, each of which ends exactly once.
   func runWithPlace(_ flights: [Flight]) async {
     var (looking, others) = items(of: flights)
+    leave(after: others.count)
     var round = Round()
     if await !payDebts(of: looking) { (looking, round.alone) = ([], looking) }
     await withTaskGroup(of: Void.self) { [looking, others] group in
@@ -140,6 +143,7 @@ struct SharedFetching<Key: Hashable & Sendable, Value: Sendable>: Sendable {
 
   /// Ends a flight that has not failed.
   func finish(_ flight: Flight, with outcome: Outcome) {
+    leave(after: 1)
     cache.launch(cache.finish(flight, with: outcome, isBulk: batch != nil))
   }
 }

@@ -20,7 +20,8 @@ extension KeyedCache {
         shared: shared,
         storage: storage,
         scope: scope,
-        fetch: fetch
+        fetch: fetch,
+        unended: source.limit.map { _ in SharedFetching.Unended(flights.count) }
       )
       return await fetching.run(flights)
     }
