@@ -210,9 +210,13 @@ public struct CachePolicy : Sendable {
 
     public var staleTimeToLive: Duration?
 
+    public var maximumConcurrentFetches: Int?
+
+    public var maximumWaitingFetches: Int?
+
     public init(timeToLive: Duration = .seconds(30 * 60), staleWhileRevalidate: Duration = .zero, usesCachedValue: @escaping @Sendable (any Error) -> Bool = { error in
       (error as? any ConnectivityFailure)?.isConnectivityFailure == true
-    }, failureTimeToLive: Duration = .zero, retry: Plexus.RetryPolicy = .never, fetchTimeout: Duration? = nil, whenUnobserved: Plexus.CachePolicy.UnobservedFetch = .finishAndStore, cacherRead: Plexus.CachePolicy.CacherRead = .afterConnectivityError, expiryJitter: Double = 0, timeToIdle: Duration? = nil, refreshAhead: Duration = .zero, softTimeout: Duration? = nil, storageTimeout: Duration = .seconds(5), writeBehind: Duration? = nil, maximumRetryAfter: Duration = .seconds(60), inheritsTaskLocals: Bool = false, staleTimeToLive: Duration? = nil)
+    }, failureTimeToLive: Duration = .zero, retry: Plexus.RetryPolicy = .never, fetchTimeout: Duration? = nil, whenUnobserved: Plexus.CachePolicy.UnobservedFetch = .finishAndStore, cacherRead: Plexus.CachePolicy.CacherRead = .afterConnectivityError, expiryJitter: Double = 0, timeToIdle: Duration? = nil, refreshAhead: Duration = .zero, softTimeout: Duration? = nil, storageTimeout: Duration = .seconds(5), writeBehind: Duration? = nil, maximumRetryAfter: Duration = .seconds(60), inheritsTaskLocals: Bool = false, staleTimeToLive: Duration? = nil, maximumConcurrentFetches: Int? = nil, maximumWaitingFetches: Int? = nil)
 }
 
 extension CachePolicy {
@@ -260,9 +264,13 @@ public struct CacheStatistics : Hashable, Sendable {
 
     public var abandoned: Int
 
+    public var running: Int
+
+    public var waiting: Int
+
     public var hitRate: Double { get }
 
-    @inlinable public init(hits: Int = 0, staleHits: Int = 0, misses: Int = 0, joins: Int = 0, fetches: Int = 0, failures: Int = 0, evictions: Int = 0, cacherErrors: Int = 0, restorations: Int = 0, revalidations: Int = 0, fetchTime: Duration = .zero, longestFetch: Duration = .zero, abandoned: Int = 0)
+    @inlinable public init(hits: Int = 0, staleHits: Int = 0, misses: Int = 0, joins: Int = 0, fetches: Int = 0, failures: Int = 0, evictions: Int = 0, cacherErrors: Int = 0, restorations: Int = 0, revalidations: Int = 0, fetchTime: Duration = .zero, longestFetch: Duration = .zero, abandoned: Int = 0, running: Int = 0, waiting: Int = 0)
 
     public static func + (left: Plexus.CacheStatistics, right: Plexus.CacheStatistics) -> Plexus.CacheStatistics
 }
@@ -947,6 +955,8 @@ extension Multiplexer {
     case storageTimedOut(after: Duration)
 
     case storageOverloaded
+
+    case overloaded
 }
 
 extension MultiplexerError : Plexus.OriginFailure {
@@ -1036,38 +1046,38 @@ extension MultiplexerMap {
 
 extension MultiplexerMap {
 
-    @inlinable public static func bulk(id: String? = nil, policy: Plexus.CachePolicy = CachePolicy(), capacity: Plexus.CacheCapacity<Value> = .unbounded, tagging: (@Sendable (Key) -> [Plexus.CacheTag])? = nil, clock: any Clock<Duration> = ContinuousClock(), window: Duration = .zero, maximumBatchSize: Int? = nil, onFetch: @escaping @Sendable ([Key]) async throws -> [Key : Value]) -> Plexus.MultiplexerMap<Key, Value>
+    @inlinable public static func bulk(id: String? = nil, policy: Plexus.CachePolicy = CachePolicy(), capacity: Plexus.CacheCapacity<Value> = .unbounded, tagging: (@Sendable (Key) -> [Plexus.CacheTag])? = nil, valueTagging: (@Sendable (Key, Value) -> [Plexus.CacheTag])? = nil, clock: any Clock<Duration> = ContinuousClock(), window: Duration = .zero, maximumBatchSize: Int? = nil, onFetch: @escaping @Sendable ([Key]) async throws -> [Key : Value]) -> Plexus.MultiplexerMap<Key, Value>
 
-    @inlinable public static func bulk(id: String? = nil, policy: Plexus.CachePolicy = CachePolicy(), capacity: Plexus.CacheCapacity<Value> = .unbounded, tagging: (@Sendable (Key) -> [Plexus.CacheTag])? = nil, clock: any Clock<Duration> = ContinuousClock(), window: Duration = .zero, maximumBatchSize: Int? = nil, onFetch: @escaping @Sendable ([Key]) async throws -> [Key : Result<Plexus.FetchResult<Value>, any Error>]) -> Plexus.MultiplexerMap<Key, Value>
+    @inlinable public static func bulk(id: String? = nil, policy: Plexus.CachePolicy = CachePolicy(), capacity: Plexus.CacheCapacity<Value> = .unbounded, tagging: (@Sendable (Key) -> [Plexus.CacheTag])? = nil, valueTagging: (@Sendable (Key, Value) -> [Plexus.CacheTag])? = nil, clock: any Clock<Duration> = ContinuousClock(), window: Duration = .zero, maximumBatchSize: Int? = nil, onFetch: @escaping @Sendable ([Key]) async throws -> [Key : Result<Plexus.FetchResult<Value>, any Error>]) -> Plexus.MultiplexerMap<Key, Value>
 
-    @inlinable public static func bulk(id: String? = nil, policy: Plexus.CachePolicy = CachePolicy(), capacity: Plexus.CacheCapacity<Value> = .unbounded, cacher: (any Plexus.Cacher<Value>)?, keyName: @escaping @Sendable (Key) -> String, tagging: (@Sendable (Key) -> [Plexus.CacheTag])? = nil, clock: any Clock<Duration> = ContinuousClock(), window: Duration = .zero, maximumBatchSize: Int? = nil, onFetch: @escaping @Sendable ([Key]) async throws -> [Key : Value]) -> Plexus.MultiplexerMap<Key, Value>
+    @inlinable public static func bulk(id: String? = nil, policy: Plexus.CachePolicy = CachePolicy(), capacity: Plexus.CacheCapacity<Value> = .unbounded, cacher: (any Plexus.Cacher<Value>)?, keyName: @escaping @Sendable (Key) -> String, tagging: (@Sendable (Key) -> [Plexus.CacheTag])? = nil, valueTagging: (@Sendable (Key, Value) -> [Plexus.CacheTag])? = nil, clock: any Clock<Duration> = ContinuousClock(), window: Duration = .zero, maximumBatchSize: Int? = nil, onFetch: @escaping @Sendable ([Key]) async throws -> [Key : Value]) -> Plexus.MultiplexerMap<Key, Value>
 
-    @inlinable public static func bulk(id: String? = nil, policy: Plexus.CachePolicy = CachePolicy(), capacity: Plexus.CacheCapacity<Value> = .unbounded, cacher: (any Plexus.Cacher<Value>)?, keyName: @escaping @Sendable (Key) -> String, tagging: (@Sendable (Key) -> [Plexus.CacheTag])? = nil, clock: any Clock<Duration> = ContinuousClock(), window: Duration = .zero, maximumBatchSize: Int? = nil, onFetch: @escaping @Sendable ([Key]) async throws -> [Key : Result<Plexus.FetchResult<Value>, any Error>]) -> Plexus.MultiplexerMap<Key, Value>
+    @inlinable public static func bulk(id: String? = nil, policy: Plexus.CachePolicy = CachePolicy(), capacity: Plexus.CacheCapacity<Value> = .unbounded, cacher: (any Plexus.Cacher<Value>)?, keyName: @escaping @Sendable (Key) -> String, tagging: (@Sendable (Key) -> [Plexus.CacheTag])? = nil, valueTagging: (@Sendable (Key, Value) -> [Plexus.CacheTag])? = nil, clock: any Clock<Duration> = ContinuousClock(), window: Duration = .zero, maximumBatchSize: Int? = nil, onFetch: @escaping @Sendable ([Key]) async throws -> [Key : Result<Plexus.FetchResult<Value>, any Error>]) -> Plexus.MultiplexerMap<Key, Value>
 }
 
 extension MultiplexerMap where Key : LosslessStringConvertible {
 
-    @inlinable public static func bulk(id: String? = nil, policy: Plexus.CachePolicy = CachePolicy(), capacity: Plexus.CacheCapacity<Value> = .unbounded, cacher: (any Plexus.Cacher<Value>)?, tagging: (@Sendable (Key) -> [Plexus.CacheTag])? = nil, clock: any Clock<Duration> = ContinuousClock(), window: Duration = .zero, maximumBatchSize: Int? = nil, onFetch: @escaping @Sendable ([Key]) async throws -> [Key : Value]) -> Plexus.MultiplexerMap<Key, Value>
+    @inlinable public static func bulk(id: String? = nil, policy: Plexus.CachePolicy = CachePolicy(), capacity: Plexus.CacheCapacity<Value> = .unbounded, cacher: (any Plexus.Cacher<Value>)?, tagging: (@Sendable (Key) -> [Plexus.CacheTag])? = nil, valueTagging: (@Sendable (Key, Value) -> [Plexus.CacheTag])? = nil, clock: any Clock<Duration> = ContinuousClock(), window: Duration = .zero, maximumBatchSize: Int? = nil, onFetch: @escaping @Sendable ([Key]) async throws -> [Key : Value]) -> Plexus.MultiplexerMap<Key, Value>
 
-    @inlinable public static func bulk(id: String? = nil, policy: Plexus.CachePolicy = CachePolicy(), capacity: Plexus.CacheCapacity<Value> = .unbounded, cacher: (any Plexus.Cacher<Value>)?, tagging: (@Sendable (Key) -> [Plexus.CacheTag])? = nil, clock: any Clock<Duration> = ContinuousClock(), window: Duration = .zero, maximumBatchSize: Int? = nil, onFetch: @escaping @Sendable ([Key]) async throws -> [Key : Result<Plexus.FetchResult<Value>, any Error>]) -> Plexus.MultiplexerMap<Key, Value>
+    @inlinable public static func bulk(id: String? = nil, policy: Plexus.CachePolicy = CachePolicy(), capacity: Plexus.CacheCapacity<Value> = .unbounded, cacher: (any Plexus.Cacher<Value>)?, tagging: (@Sendable (Key) -> [Plexus.CacheTag])? = nil, valueTagging: (@Sendable (Key, Value) -> [Plexus.CacheTag])? = nil, clock: any Clock<Duration> = ContinuousClock(), window: Duration = .zero, maximumBatchSize: Int? = nil, onFetch: @escaping @Sendable ([Key]) async throws -> [Key : Result<Plexus.FetchResult<Value>, any Error>]) -> Plexus.MultiplexerMap<Key, Value>
 }
 
 extension MultiplexerMap {
 
-    @inlinable public convenience init(id: String? = nil, policy: Plexus.CachePolicy = CachePolicy(), capacity: Plexus.CacheCapacity<Value> = .unbounded, tagging: (@Sendable (Key) -> [Plexus.CacheTag])? = nil, clock: any Clock<Duration> = ContinuousClock(), onKeyFetch: @escaping @Sendable (Key) async throws -> Value)
+    @inlinable public convenience init(id: String? = nil, policy: Plexus.CachePolicy = CachePolicy(), capacity: Plexus.CacheCapacity<Value> = .unbounded, tagging: (@Sendable (Key) -> [Plexus.CacheTag])? = nil, valueTagging: (@Sendable (Key, Value) -> [Plexus.CacheTag])? = nil, clock: any Clock<Duration> = ContinuousClock(), onKeyFetch: @escaping @Sendable (Key) async throws -> Value)
 
-    @inlinable public convenience init(id: String? = nil, policy: Plexus.CachePolicy = CachePolicy(), capacity: Plexus.CacheCapacity<Value> = .unbounded, tagging: (@Sendable (Key) -> [Plexus.CacheTag])? = nil, clock: any Clock<Duration> = ContinuousClock(), onKeyFetch: @escaping @Sendable (Key, Plexus.FetchContext<Value>) async throws -> Plexus.FetchResult<Value>)
+    @inlinable public convenience init(id: String? = nil, policy: Plexus.CachePolicy = CachePolicy(), capacity: Plexus.CacheCapacity<Value> = .unbounded, tagging: (@Sendable (Key) -> [Plexus.CacheTag])? = nil, valueTagging: (@Sendable (Key, Value) -> [Plexus.CacheTag])? = nil, clock: any Clock<Duration> = ContinuousClock(), onKeyFetch: @escaping @Sendable (Key, Plexus.FetchContext<Value>) async throws -> Plexus.FetchResult<Value>)
 
-    @inlinable public convenience init(id: String? = nil, policy: Plexus.CachePolicy = CachePolicy(), capacity: Plexus.CacheCapacity<Value> = .unbounded, cacher: (any Plexus.Cacher<Value>)?, keyName: @escaping @Sendable (Key) -> String, tagging: (@Sendable (Key) -> [Plexus.CacheTag])? = nil, clock: any Clock<Duration> = ContinuousClock(), onKeyFetch: @escaping @Sendable (Key) async throws -> Value)
+    @inlinable public convenience init(id: String? = nil, policy: Plexus.CachePolicy = CachePolicy(), capacity: Plexus.CacheCapacity<Value> = .unbounded, cacher: (any Plexus.Cacher<Value>)?, keyName: @escaping @Sendable (Key) -> String, tagging: (@Sendable (Key) -> [Plexus.CacheTag])? = nil, valueTagging: (@Sendable (Key, Value) -> [Plexus.CacheTag])? = nil, clock: any Clock<Duration> = ContinuousClock(), onKeyFetch: @escaping @Sendable (Key) async throws -> Value)
 
-    @inlinable public convenience init(id: String? = nil, policy: Plexus.CachePolicy = CachePolicy(), capacity: Plexus.CacheCapacity<Value> = .unbounded, cacher: (any Plexus.Cacher<Value>)?, keyName: @escaping @Sendable (Key) -> String, tagging: (@Sendable (Key) -> [Plexus.CacheTag])? = nil, clock: any Clock<Duration> = ContinuousClock(), onKeyFetch: @escaping @Sendable (Key, Plexus.FetchContext<Value>) async throws -> Plexus.FetchResult<Value>)
+    @inlinable public convenience init(id: String? = nil, policy: Plexus.CachePolicy = CachePolicy(), capacity: Plexus.CacheCapacity<Value> = .unbounded, cacher: (any Plexus.Cacher<Value>)?, keyName: @escaping @Sendable (Key) -> String, tagging: (@Sendable (Key) -> [Plexus.CacheTag])? = nil, valueTagging: (@Sendable (Key, Value) -> [Plexus.CacheTag])? = nil, clock: any Clock<Duration> = ContinuousClock(), onKeyFetch: @escaping @Sendable (Key, Plexus.FetchContext<Value>) async throws -> Plexus.FetchResult<Value>)
 }
 
 extension MultiplexerMap where Key : LosslessStringConvertible {
 
-    @inlinable public convenience init(id: String? = nil, policy: Plexus.CachePolicy = CachePolicy(), capacity: Plexus.CacheCapacity<Value> = .unbounded, cacher: (any Plexus.Cacher<Value>)?, tagging: (@Sendable (Key) -> [Plexus.CacheTag])? = nil, clock: any Clock<Duration> = ContinuousClock(), onKeyFetch: @escaping @Sendable (Key) async throws -> Value)
+    @inlinable public convenience init(id: String? = nil, policy: Plexus.CachePolicy = CachePolicy(), capacity: Plexus.CacheCapacity<Value> = .unbounded, cacher: (any Plexus.Cacher<Value>)?, tagging: (@Sendable (Key) -> [Plexus.CacheTag])? = nil, valueTagging: (@Sendable (Key, Value) -> [Plexus.CacheTag])? = nil, clock: any Clock<Duration> = ContinuousClock(), onKeyFetch: @escaping @Sendable (Key) async throws -> Value)
 
-    @inlinable public convenience init(id: String? = nil, policy: Plexus.CachePolicy = CachePolicy(), capacity: Plexus.CacheCapacity<Value> = .unbounded, cacher: (any Plexus.Cacher<Value>)?, tagging: (@Sendable (Key) -> [Plexus.CacheTag])? = nil, clock: any Clock<Duration> = ContinuousClock(), onKeyFetch: @escaping @Sendable (Key, Plexus.FetchContext<Value>) async throws -> Plexus.FetchResult<Value>)
+    @inlinable public convenience init(id: String? = nil, policy: Plexus.CachePolicy = CachePolicy(), capacity: Plexus.CacheCapacity<Value> = .unbounded, cacher: (any Plexus.Cacher<Value>)?, tagging: (@Sendable (Key) -> [Plexus.CacheTag])? = nil, valueTagging: (@Sendable (Key, Value) -> [Plexus.CacheTag])? = nil, clock: any Clock<Duration> = ContinuousClock(), onKeyFetch: @escaping @Sendable (Key, Plexus.FetchContext<Value>) async throws -> Plexus.FetchResult<Value>)
 }
 
 extension MultiplexerMap {
@@ -1560,6 +1570,37 @@ public struct RetryPolicy : Hashable, Sendable {
     public static func exponential(attempts: Int, base: Duration, cap: Duration, jitter: Double) -> Plexus.RetryPolicy
 }
 
+final public actor SavedState {
+
+    deinit
+
+    public func clear() async throws
+
+    nonisolated public func events(bufferingPolicy: Plexus.BufferingPolicy<Plexus.CacheEvent> = .unbounded) -> AsyncStream<Plexus.CacheEvent>
+
+    @discardableResult
+    nonisolated public func register(in repository: Plexus.MuxRepository = .shared) -> Self
+}
+
+extension SavedState : Plexus.RepositoryMember {
+
+    public func flush() async throws
+
+    nonisolated public func invalidate()
+
+    nonisolated public func pause()
+
+    nonisolated public func resume()
+
+    public func removeStored() async throws
+
+    nonisolated public func clearMemory()
+
+    nonisolated public var name: String { get }
+
+    nonisolated public var statistics: Plexus.CacheStatistics? { get }
+}
+
 public enum SharedCache : Sendable {
 
     public struct Wish : Hashable, Sendable {
@@ -1729,6 +1770,10 @@ public protocol StatefulBroadcaster<Element> : Plexus.Broadcaster {
 
 extension StatefulBroadcaster {
 
+    nonisolated public func map<Output>(_ transform: @escaping @Sendable (Self.Element) -> Output) -> some Plexus.StatefulBroadcaster<Output> where Output : Sendable
+
+    nonisolated public func removeDuplicates() -> some Plexus.StatefulBroadcaster<Self.Element> where Self.Element : Equatable
+
     nonisolated public func select<V>(_ path: any KeyPath<Self.Element, V> & Sendable) -> some Plexus.StatefulBroadcaster<V> where V : Equatable, V : Sendable
 
     nonisolated public func select<V>(_ select: @escaping @Sendable (Self.Element) -> V) -> some Plexus.StatefulBroadcaster<V> where V : Equatable, V : Sendable
@@ -1738,6 +1783,11 @@ extension StatefulBroadcaster {
 extension StatefulBroadcaster {
 
     nonisolated public func subscribe() -> AsyncStream<Self.Element>
+}
+
+extension StatefulBroadcaster {
+
+    nonisolated public func persist(in cacher: any Plexus.Cacher<Self.Element>, as key: String, delay: Duration = .milliseconds(500), clock: any Clock<Duration> = ContinuousClock()) -> Plexus.SavedState
 }
 
 final public actor Store<State, Action> : Plexus.StatefulBroadcaster where State : Sendable, Action : Sendable {
@@ -1839,6 +1889,8 @@ public struct Zipper<each R> : Sendable where repeat each R : Plexus.Requestable
 
     @inlinable public func values() async throws -> (repeat (each R).Value)
 }
+
+nonisolated public func combine<each Source, Output>(_ source: repeat each Source, transform: @escaping @Sendable (repeat (each Source).Element) -> Output) -> some Plexus.StatefulBroadcaster<Output> where repeat each Source : Plexus.StatefulBroadcaster, Output : Sendable
 
 extension AsyncSequence where Self : Sendable, Self.Element : Sendable, Self.Failure == Never {
 

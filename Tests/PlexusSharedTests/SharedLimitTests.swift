@@ -83,7 +83,8 @@ struct `Maps with a shared tier and a limit` {
   }
 
   @Test(.guarantee(.fetchesStayWithinTheirLimit))
-  func `a caller of a shared map has its answer when the place of its fetch is free`() async throws {
+  func `a caller of a shared map has its answer when the place of its fetch is free`() async throws
+  {
     let a = makeNode(1, waiting: 0)
     for key in 0..<300 { #expect(try await a.map.request("\(key)") == "1") }
     #expect(a.map.statistics.failures == 0)

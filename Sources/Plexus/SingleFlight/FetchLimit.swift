@@ -183,7 +183,7 @@ final class FetchLimit: Sendable {
     }
   }
 
-  /// Takes a fetch out of those that wait, unless it is one of several keys that wait together.
+  /// Removes a fetch from the queue, unless it is one of several keys that wait together.
   ///
   /// - Returns: Whether it has waited. It is cancelled next, which ends its wait.
   func withdraw(_ flight: Flight) -> Bool {
@@ -195,7 +195,7 @@ final class FetchLimit: Sendable {
     }
   }
 
-  /// Takes a fetch that is cancelled out of those that wait.
+  /// Removes a cancelled fetch from the queue.
   func forget(_ flight: Flight) {
     guard Self.isAnyWaiting else { return }
     change { state, _ in _ = state.places.withdraw(ObjectIdentifier(flight)) }

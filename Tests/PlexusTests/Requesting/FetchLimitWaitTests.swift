@@ -3,7 +3,7 @@ import PlexusTesting
 import TestSupport
 import Testing
 
-/// What happens to a fetch that waits for a place, and to the places of fetches that do nothing for the origin.
+/// The waits of fetches for a place, and the places of fetches that do nothing for the origin.
 @Suite(.fewAtOnce) struct `A fetch that waits for a place` {
   let clock = ManualClock()
   let origin = LimitedOrigin()
@@ -255,8 +255,10 @@ import Testing
 
   @Test func `a cache with a limit is released with its last fetch`() async throws {
     let gone = Gate()
+    weak var released: Token?
     do {
       let token = Token(gone)
+      released = token
       let map = MultiplexerMap<Int, Int>(policy: LimitedOrigin.policy(1)) { key in
         withExtendedLifetime(token) {}
         return try await self.origin.fetch(key)
@@ -267,6 +269,7 @@ import Testing
       for caller in callers { _ = await caller.result }
     }
     try await gone.wait()
+    #expect(released == nil)
   }
 }
 

@@ -104,7 +104,7 @@ import Testing
   func `an unrequested value of an unknown key is dropped if the key has changed meanwhile`(
     change: MeanwhileChange
   ) async throws {
-    // These change a value that is there.
+    // These change a value that is known.
     guard change != .update, change != .failedCommit else { return }
     let map = map()
     let caller = begin { await map.request([1, 2]) }
@@ -269,7 +269,7 @@ extension `An unrequested value` {
     #expect(map.statistics.fetches == 2, "Its own time to live is over")
   }
 
-  @Test func `an unrequested value is told as a fetched one`() async throws {
+  @Test func `an unrequested value is reported as a fetched one`() async throws {
     gate.open()
     let map = map()
     let events = Recorder(map.events())

@@ -148,7 +148,7 @@ extension FetchLimitState {
   }
 }
 
-/// Places as sets of users, and a list of those that wait, which is searched.
+/// Places as sets of users, and a list of the fetches that wait, which is searched.
 private struct Model {
   struct Waiting {
     let id: Int
@@ -179,7 +179,7 @@ private struct Model {
     return .waits(insteadOf: displaced)
   }
 
-  /// Those that wait, the next one first. Among equals, the order of the list counts.
+  /// The fetches that wait, the next one first. Among equals, the order of the list counts.
   private var ranked: [Waiting] {
     waiting.enumerated().sorted { left, right in
       let (one, other) = (left.element, right.element)

@@ -1,4 +1,4 @@
-// The fetches of a cache with a limit for those that run at the same time: see `FetchLimit`.
+// The fetches of a cache that limits how many of them run at the same time: see `FetchLimit`.
 
 extension KeyedCache {
   /// Waits for a place, fetches the values of flights, and ends the flights.

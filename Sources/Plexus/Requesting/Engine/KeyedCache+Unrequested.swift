@@ -1,4 +1,4 @@
-// The values that a fetch of several keys returns for keys that it was not asked for.
+// The values that a fetch of several keys returns for keys that were not requested.
 
 extension KeyedCache {
   /// The start of a call of the fetch of several keys.
