@@ -15,6 +15,7 @@ struct Badge: Hashable, Sendable {
   /// - Parameters:
   ///   - data: The file.
   ///   - variant: `nil` for the color of the file, or the variant of terminals with fewer colors.
+  /// - Throws: ``Malformed`` if it is something else.
   init(_ data: Data, variant: ImageVariant? = nil) throws {
     let text = String(decoding: data, as: UTF8.self)
     // Without the end, some digits may be missing.

@@ -53,7 +53,8 @@ public import FoundationNetworking
 /// token.
 ///
 /// If the refresh fails, all requests that wait for it fail with its error, also if the policy of the multiplexer permits
-/// the old token in its place. The next request refreshes again.
+/// the old token in its place. If it fails for good, so do requests that were sent before and are rejected later. The next
+/// request refreshes again.
 ///
 /// ## Signing out
 ///
@@ -102,6 +103,8 @@ public final actor TokenTransport<Token: Sendable>: HTTPTransport {
   private var state = TokenState()
   /// The multiplexer after the last rejection, if no newer token has been obtained since.
   private var newer: Multiplexer<Token>?
+  /// The final error of the last fetch, if no token has been obtained since.
+  private var failure: (any Error)?
 
   /// Creates a transport.
   ///
@@ -174,15 +177,18 @@ public final actor TokenTransport<Token: Sendable>: HTTPTransport {
     } catch {
       guard rejection.isRejected else { throw error }
       if !isRepeatable {
-        await renew(first)
+        try? await renew(first)
         throw error
       }
       // The rest of an answer that is not delivered does not matter.
       try Task.checkCancellation()
     }
     guard rejection.isRejected else { return }
-    await renew(first)
-    guard isRepeatable else { return }
+    guard isRepeatable else {
+      try? await renew(first)
+      return
+    }
+    try await renew(first)
     let second = try await pass()
     guard account(second.token) == account(first.token) else {
       throw HTTPRequestError.accountChanged
@@ -226,7 +232,7 @@ public final actor TokenTransport<Token: Sendable>: HTTPTransport {
         response = try await source.response()
         if turn.needsNewer, let error = response.error { throw error }
       } catch {
-        if Self.isFinal(error), await end(turn) { onSignedOut(error) }
+        if Self.isFinal(error), await end(turn, with: error) { onSignedOut(error) }
         throw error
       }
       if let token = token.cachedValue {
@@ -238,29 +244,36 @@ public final actor TokenTransport<Token: Sendable>: HTTPTransport {
   }
 
   /// Lets the token of a request be renewed, unless it has been replaced since.
-  private nonisolated func renew(_ pass: Pass) async {
-    if await state.isCurrent(pass.turn), let known = token.cachedValue {
+  ///
+  /// - Throws: The final error of the fetch of a newer token, if that has ended since the request was sent.
+  private nonisolated func renew(_ pass: Pass) async throws {
+    if let known = token.cachedValue {
       let isSame = account(known) == account(pass.token)
       guard isSame, !Self.areDifferent(known, pass.token) else { return }
     }
-    await reject(pass.turn)
+    if let failure = await reject(pass.turn) { throw failure }
   }
 
   private var present: (source: Multiplexer<Token>, turn: TokenState.Turn) {
     (newer ?? token, state.turn)
   }
 
-  private func reject(_ turn: TokenState.Turn) {
-    if state.reject(turn) { newer = token.refresh() }
+  private func reject(_ turn: TokenState.Turn) -> (any Error)? {
+    guard state.reject(turn) else { return failure }
+    newer = token.refresh()
+    return nil
   }
 
   private func obtain(_ turn: TokenState.Turn) {
     state.obtain(turn)
     // Without the rejection, the multiplexer can also use its stored copy and its soft timeout.
-    if !state.turn.needsNewer { newer = nil }
+    if !state.turn.needsNewer { (newer, failure) = (nil, nil) }
   }
 
-  private func end(_ turn: TokenState.Turn) -> Bool { state.end(turn) }
+  private func end(_ turn: TokenState.Turn, with error: any Error) -> Bool {
+    failure = error
+    return state.end(turn)
+  }
 
   /// Whether two tokens are known to be different.
   private static func areDifferent(_ one: Token, _ other: Token) -> Bool {

@@ -315,7 +315,7 @@ import Testing
     }
   }
 
-  @Test func `callers that come and go on threads leave no load behind`() async throws {
+  @Test func `callers that come and leave on threads leave no load behind`() async throws {
     let list = PagedPublisher<Int, Int>(maximumPageCount: 3) { cursor in
       for _ in 0..<3 { await Task.detached {}.value }
       let page = cursor ?? 0

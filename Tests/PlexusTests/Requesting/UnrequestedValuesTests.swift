@@ -336,6 +336,58 @@ enum MeanwhileChange: CaseIterable {
   }
 }
 
+extension `An unrequested value` {
+  @Test(.guarantee(.bulkAnswersStoreAll), arguments: [1_000, 1_024, 1_025, 3_000])
+  func `every unrequested value of a large answer is stored`(count: Int) async throws {
+    let map = MultiplexerMap<Int, Int>.bulk(clock: clock) { _ in
+      Dictionary(uniqueKeysWithValues: (0..<count).map { ($0, $0) })
+    }
+    #expect(try await map.request(0) == 0)
+    #expect(map.count == count)
+  }
+
+  @Test func `a large answer does not affect the unrequested values of another call`() async throws
+  {
+    let gate = Gate()
+    let map = MultiplexerMap<Int, Int>.bulk(clock: clock) { keys in
+      if keys == [0] { return Dictionary(uniqueKeysWithValues: (0..<2_000).map { ($0, $0) }) }
+      try await gate.wait()
+      return [-1: -1, -2: -2, 5: -5]
+    }
+    let slow = begin { try await map.request(-1) }
+    await gate.arrivals(1)
+    #expect(try await map.request(0) == 0)
+    gate.open()
+    #expect(try await slow.value == -1)
+    #expect(map.cachedValue(-2) == -2)
+    #expect(map.cachedValue(5) == 5, "The other answer has brought it since")
+  }
+
+  @Test func `an unrequested value is judged by its tags like a requested one`() async throws {
+    let cacher = SimpleCacher()
+    func rows() -> MultiplexerMap<Int, Int> {
+      .bulk(
+        id: "rows",
+        cacher: cacher,
+        valueTagging: { _, row in [CacheTag("tenant:\(row)")] },
+        clock: clock,
+        onFetch: { [gate] _ in
+          try await gate.wait()
+          return [1: 5, 8: 5, 9: 6]
+        }
+      )
+    }
+    let map = rows()
+    let caller = begin { await map.request([1]) }
+    await gate.arrivals(1)
+    // Of another map with the same cacher.
+    try await rows().clear(tags: ["tenant:5"])
+    gate.open()
+    _ = try await caller.value
+    #expect(map.keys.sorted() == [9])
+  }
+}
+
 /// A value that opens a gate when it is released.
 private final class Released: Sendable {
   private let gate: Gate

@@ -208,7 +208,11 @@ extension KeyedCache {
   ) async throws -> [Outcome] {
     defer {
       countTime(of: batch)
-      for flight in flights { flight.attempt = batch.attempt }
+      for flight in flights {
+        let copyStart = flight.attempt.copyStart
+        flight.attempt = batch.attempt
+        flight.attempt.copyStart = copyStart
+      }
     }
     let scope = batch.whole
     let outcome = try await attempts(of: batch) { [self] batch, number in
