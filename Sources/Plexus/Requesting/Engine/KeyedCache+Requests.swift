@@ -45,8 +45,17 @@ extension KeyedCache {
       return try fallbackWhenOverloaded(key, hash: hash)
     case .waits(let flight, let place):
       let isSoft = ticket.isNone && policy.softTimeout != nil
-      return valued(try await wait(for: flight, in: place, scope: scope, isSoft: isSoft))
+      let outcome = try await wait(for: flight, in: place, scope: scope, isSoft: isSoft)
+      if outcome.isOvertaken, !ticket.isNone { return try await requestAgain(key, hash: hash) }
+      return valued(outcome)
     }
+  }
+
+  /// Answers a request that requires a refresh, after a flight whose result a refresh by tag has overtaken.
+  @usableFromInline
+  @inline(never)
+  func requestAgain(_ key: Key, hash: UInt64) async throws -> ValueOutcome<Value> {
+    try await request(key, hash: hash, ticket: drawTicket())
   }
 
   /// Answers a request, or begins its wait for a flight.
