@@ -17,6 +17,18 @@ extension KeyedCache {
     shards.withLock(hash: hash) { $0.value(of: key, hash: hash) }
   }
 
+  /// Returns whether the value of a key is fresh and satisfies all refreshes.
+  func hasFreshValue(of key: Key, hash: UInt64) -> Bool {
+    let now = time.now()
+    return usesCopies(at: now)
+      && shards.withLock(hash: hash) { shard in
+        guard let index = shard.keys.index(of: key, hash: hash), shard.hasValue(index) else {
+          return false
+        }
+        return shard[index].state.isFresh(at: now)
+      }
+  }
+
   // MARK: - Requests
 
   /// Answers a request, and waits for a flight if there is no usable value.

@@ -15,7 +15,7 @@ extension KeyedCache {
     let attempt = flight.attempt
     let order = outcome.isNew ? attempt.fetchStart.order : attempt.readOrder
     let verdict = valueTags.judge(name ?? "", tags.base, since: order)
-    if verdict != .usable { outcome.isOvertaken = true }
+    if verdict != .usable, outcome.kind != .failure { outcome.isOvertaken = true }
     return verdict
   }
 
