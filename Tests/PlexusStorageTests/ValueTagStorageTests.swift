@@ -56,4 +56,37 @@ import Testing
     let third = map(try kind.openApart(folder.path))
     await #expect(throws: Fetched.self) { try await third.request("1") }
   }
+
+  @Test(.guarantee(.valueTagsAreFenced), arguments: CacherKind.allCases)
+  func `an update to a tag that was cleared before is there after a restart`(
+    kind: CacherKind
+  ) async throws {
+    let folder = try TemporaryFolder()
+    let first = map(try kind.open(folder.path))
+    first.store(Person(name: "Ada", age: 5), for: "1")
+    try await first.flush()
+    try await first.clear(tags: ["age:6"])
+    first.update("1") { $0.age = 6 }
+    try await first.flush()
+    let second = map(try kind.openApart(folder.path))
+    #expect(try await second.request("1").age == 6)
+    try await map(try kind.openApart(folder.path)).clear(tags: ["age:6"])
+    await #expect(throws: Fetched.self) {
+      try await map(try kind.openApart(folder.path)).request("1")
+    }
+  }
+
+  @Test(arguments: CacherKind.allCases)
+  func `an update of an outdated value is outdated after a restart`(kind: CacherKind) async throws {
+    let folder = try TemporaryFolder()
+    let first = map(try kind.open(folder.path))
+    first.store(Person(name: "Ada", age: 5), for: "1")
+    try await first.flush()
+    first.refresh("1")
+    try await first.clear(tags: ["age:6"])
+    first.update("1") { $0.age = 6 }
+    try await first.flush()
+    let second = map(try kind.openApart(folder.path))
+    await #expect(throws: Fetched.self) { try await second.request("1") }
+  }
 }
