@@ -162,8 +162,7 @@ struct OwnMarksState: Sendable {
     if let clear, let refresh, storedAt <= clear.time {
       // The clear is older than the refresh, but has a later time: the refresh applies up to the time after it.
       storedAt = clear.time + .nanoseconds(1)
-      marks[.refreshedKey(name), default: Mark()]
-        .formUnion(Mark(order: refresh.order, time: storedAt))
+      marks[.refreshedKey(name), default: Mark()].formUnion(Mark(time: storedAt))
       if marks.count > Self.limit { fold() }
     }
     newestWrite = max(newestWrite, storedAt)
