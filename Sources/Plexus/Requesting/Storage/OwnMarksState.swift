@@ -159,7 +159,7 @@ struct OwnMarksState: Sendable {
         refresh.order > start
         ? min(storedAt, refresh.time) : max(storedAt, refresh.time + .nanoseconds(1))
     }
-    if let clear, let refresh, storedAt <= clear.time {
+    if let clear, refresh != nil, storedAt <= clear.time {
       // The clear is older than the refresh, but has a later time: the refresh applies up to the time after it.
       storedAt = clear.time + .nanoseconds(1)
       marks[.refreshedKey(name), default: Mark()].formUnion(Mark(time: storedAt))
