@@ -10,7 +10,8 @@ import Testing
     var number: Int
   }
 
-  let (gate, tally) = (Gate(), Tally())
+  let gate = Gate()
+  let tally = Tally()
   let clock = ManualClock()
 
   private static func tags(_ row: Row) -> [CacheTag] { [CacheTag("tenant:\(row.tenant)")] }
