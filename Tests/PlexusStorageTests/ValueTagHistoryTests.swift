@@ -49,7 +49,7 @@ private struct Offline: ConnectivityFailure {
 
   private static func tag(_ age: Int) -> CacheTag { CacheTag("age:\(age)") }
 
-  @Test(arguments: CacherKind.allCases, 0..<12 as Range<UInt64>)
+  @Test(arguments: CacherKind.allCases, 0..<150 as Range<UInt64>)
   func `any history of tags, updates and restarts answers as a simple model does`(
     kind: CacherKind,
     seed: UInt64
@@ -65,17 +65,17 @@ private struct Offline: ConnectivityFailure {
       case 0..<2: store(key, age, &world, map)
       case 2..<6: try await update(key, age, &world, map, &random)
       case 6..<9:
-        world.history.append("clear \(age)")
+        world.history.append("clear tag \(age)")
         world.known = world.known.filter { $0.value.person.age != age }
         try await map.clear(tags: [Self.tag(age)])
       case 9..<11:
-        world.history.append("refresh \(age)")
+        world.history.append("refresh tag \(age)")
         for (key, known) in world.known where known.person.age == age {
           world.known[key]?.isOutdated = true
         }
         map.refresh(tags: [Self.tag(age)])
       case 11:
-        world.history.append("refresh \(key)")
+        world.history.append("refresh key \(key)")
         world.known[key]?.isOutdated = true
         map.refresh(key)
       case 12..<15:
@@ -147,7 +147,7 @@ private struct Offline: ConnectivityFailure {
     let fetched = age.map { world.person($0) }
     origin.withLock { $0 = fetched }
     let response = try? await map.response(key)
-    let history = world.history
+    let history = "\(response.map { "\($0)" } ?? "nothing") after \(world.history)"
     switch (world.known[key], fetched) {
     case (let known?, _) where !known.isOutdated:
       try #require(response?.value == known.person && response?.error == nil, "\(history)")

@@ -64,11 +64,13 @@ import Testing
     #expect(cacher.entries.values.map(\.value.tenant) == [2])
   }
 
-  @Test func `a value that arrives below a draft with a tag that was cleared before is written`()
-    async throws
-  {
-    let (gate, commit) = (Gate(), Gate())
+  @Test(arguments: [true, false])
+  func `a value that arrives below a draft with a tag that was cleared before is written`(
+    isCommittedFirst: Bool
+  ) async throws {
+    let (gate, commit, tally) = (Gate(), Gate(), Tally())
     let map = map { _ in
+      guard tally.increment() == 1 else { throw Offline() }
       try await gate.wait()
       return Row(tenant: 1, name: "new")
     }
@@ -79,10 +81,11 @@ import Testing
       try await map.update(1, optimistically: { $0.tenant = 2 }, commit: { try await commit.wait() })
     }
     await commit.arrivals(1)
-    gate.open()
-    _ = try await caller.value
-    commit.open()
+    for gate in isCommittedFirst ? [commit, gate] : [gate, commit] { gate.open() }
     try await update.value
+    _ = try await caller.value
+    // The fetch after the commit has failed.
+    #expect(try await map.request(1).tenant == 2)
     try await map.flush()
     #expect(cacher.entries.values.map(\.value) == [Row(tenant: 2, name: "new")])
   }

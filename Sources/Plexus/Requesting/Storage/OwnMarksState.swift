@@ -32,6 +32,11 @@ struct OwnMarksState: Sendable {
     let orders: [UInt64]
 
     var end: UInt64 { start + UInt64(orders.count) }
+
+    /// Returns whether it begins before a value.
+    func isOlder(than value: UInt64, in epoch: UInt64) -> Bool {
+      self.epoch == epoch && orders[0] <= value
+    }
   }
 
   /// The largest number of marks that are recorded one by one.
@@ -189,7 +194,8 @@ struct OwnMarksState: Sendable {
     var result = generation
     // The first generation belongs to every epoch, of which the last one counts.
     if result.epoch == 0 {
-      guard let last = spans.last, last.orders[0] <= start else { return result }
+      guard let last = spans.last, spans.contains(where: { $0.isOlder(than: start, in: last.epoch) })
+      else { return result }
       result.epoch = last.epoch
     }
     for span in spans
