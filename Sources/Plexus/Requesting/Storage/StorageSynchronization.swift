@@ -15,12 +15,7 @@ struct StorageSynchronization<Key: Hashable & Sendable, Value: Sendable>: Sendab
   mutating func run(flushing: Bool) async {
     // Before the removals: a value that is stored while copies are removed can have to wait for the next write.
     if flushing { storage.writeBehind?.beginFlush() }
-    do {
-      try await storage.writeMarks()
-    } catch {
-      report.recordError = error
-      cache.reportCacherFailures([:], error)
-    }
+    await writeMarks()
     // A copy that is cleared during a removal would otherwise be removed after its replacement has been
     // written. The limit stops a cacher that clears at every removal.
     for _ in 0..<8 where report.hasRemoved {
@@ -36,7 +31,19 @@ struct StorageSynchronization<Key: Hashable & Sendable, Value: Sendable>: Sendab
       if flushing { report.failedWrites[item.name] = error }
       if item.hash == nil { lose(item, error) }
     }
-    if !pending.items.isEmpty { await write(pending.items) }
+    guard !pending.items.isEmpty else { return }
+    // Of the values that were stored since, some are newer than marks that were noted since.
+    await writeMarks()
+    await write(pending.items)
+  }
+
+  private mutating func writeMarks() async {
+    do {
+      try await storage.writeMarks()
+    } catch {
+      report.recordError = error
+      cache.reportCacherFailures([:], error)
+    }
   }
 
   // MARK: - Removals
@@ -210,9 +217,15 @@ struct StorageSynchronization<Key: Hashable & Sendable, Value: Sendable>: Sendab
   private mutating func write(_ items: [Unwritten]) async {
     var entries: [String: CacheEntry<Value>] = [:]
     var omitted: [Unwritten] = []
+    let present = cache.shared == nil ? storage.generation : nil
     for item in items {
       var entry = item.entry
       let storedAt = entry.storedAt
+      entry.generation = storage.generation(
+        entry.generation,
+        pastMarksBefore: item.note.start,
+        at: present
+      )
       // User code, called without a lock.
       entry.tags = cache.tags(of: item.key, entry.value)
       // A value that was cleared by tag since its fetch began is omitted, as a cacher omits one that was removed.

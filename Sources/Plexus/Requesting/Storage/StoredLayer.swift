@@ -220,6 +220,17 @@ final class StoredLayer<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     return skipped.epoch == present?.epoch ? skipped : generation
   }
 
+  /// Returns a generation past the marks that have been written since, as far as they are older than a value.
+  func generation(
+    _ generation: CacheGeneration?,
+    pastMarksBefore start: FetchStart,
+    at present: CacheGeneration?
+  ) -> CacheGeneration? {
+    guard marker != nil, let generation else { return generation }
+    let skipped = ledger.marks.withLock { $0.skipped(by: generation, since: start.order) }
+    return skipped.epoch == present?.epoch ? skipped : generation
+  }
+
   // MARK: - Marks
 
   /// The mark of a refresh of all values.
