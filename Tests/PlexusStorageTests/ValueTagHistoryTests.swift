@@ -49,13 +49,13 @@ private struct Offline: ConnectivityFailure {
 
   private static func tag(_ age: Int) -> CacheTag { CacheTag("age:\(age)") }
 
-  @Test(arguments: CacherKind.allCases, (0..<120).map { [29, 142, 18][$0 % 3] + 1000 * UInt64($0) })
+  @Test(arguments: CacherKind.allCases, 0..<20 as Range<UInt64>)
   func `any history of tags, updates and restarts answers as a simple model does`(
     kind: CacherKind,
     seed: UInt64
   ) async throws {
     let folder = try TemporaryFolder()
-    var random = SeededRandom(seed: seed % 1000)
+    var random = SeededRandom(seed: seed)
     var world = World()
     var map = map(try kind.open(folder.path))
     for _ in 0..<80 {

@@ -89,4 +89,62 @@ import Testing
     let second = map(try kind.openApart(folder.path))
     await #expect(throws: Fetched.self) { try await second.request("1") }
   }
+
+  @Test(arguments: CacherKind.allCases)
+  func `a value that is stored after a refresh, and written before it, is not outdated`(
+    kind: CacherKind
+  ) async throws {
+    let folder = try TemporaryFolder()
+    let cacher = InterruptedCacher(try kind.open(folder.path))
+    let first = map(cacher)
+    // When the marks of the flush have been written, and before its values are taken out.
+    cacher.interrupt {
+      first.refresh("1")
+      first.store(Person(name: "Ada", age: 6), for: "1")
+    }
+    first.refresh("2")
+    try await first.flush()
+    try await first.flush()
+    let second = map(try kind.openApart(folder.path))
+    #expect(try await second.request("1").name == "Ada")
+  }
+}
+
+/// A cacher that calls a closure once when it has recorded marks.
+private final class InterruptedCacher: MarkingCacher {
+  private let base: any Cacher<Person>
+  private let onNote = Guarded<(@Sendable () -> Void)?>(nil)
+
+  init(_ base: any Cacher<Person>) { self.base = base }
+
+  func interrupt(_ body: @escaping @Sendable () -> Void) { onNote.withLock { $0 = body } }
+
+  var generation: CacheGeneration? { base.generation }
+
+  func entry(forKey key: String) async throws -> CacheEntry<Person>? {
+    try await base.entry(forKey: key)
+  }
+
+  func store(_ entries: [String: CacheEntry<Person>]) async throws {
+    try await base.store(entries)
+  }
+
+  func removeEntries(forKeys keys: Set<String>) async throws {
+    try await base.removeEntries(forKeys: keys)
+  }
+
+  func removeAllEntries() async throws { try await base.removeAllEntries() }
+
+  func note(_ marks: [CacheMark]) async throws -> CacheGeneration {
+    guard let base = base as? any MarkingCacher<Person> else { throw Fetched() }
+    let generation = try await base.note(marks)
+    let body = onNote.withLock { onNote in
+      defer { onNote = nil }
+      return onNote
+    }
+    body?()
+    return generation
+  }
+
+  func erase(isComplete: Bool) async throws {}
 }

@@ -217,7 +217,7 @@ struct StorageSynchronization<Key: Hashable & Sendable, Value: Sendable>: Sendab
   private mutating func write(_ items: [Unwritten]) async {
     var entries: [String: CacheEntry<Value>] = [:]
     var omitted: [Unwritten] = []
-    let present = cache.shared == nil ? storage.generation : nil
+    let present = storage.recordsMarks ? storage.generation : nil
     for item in items {
       var entry = item.entry
       let storedAt = entry.storedAt

@@ -226,12 +226,15 @@ final class StoredLayer<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     pastMarksBefore start: FetchStart,
     at present: CacheGeneration?
   ) -> CacheGeneration? {
-    guard marker != nil, let generation else { return generation }
+    guard let generation, let present else { return generation }
     let skipped = ledger.marks.withLock { $0.skipped(by: generation, since: start.order) }
-    return skipped.epoch == present?.epoch ? skipped : generation
+    return skipped.epoch == present.epoch ? skipped : generation
   }
 
   // MARK: - Marks
+
+  /// Whether the cacher records marks.
+  var recordsMarks: Bool { marker != nil }
 
   /// The mark of a refresh of all values.
   var completeRefresh: CacheMark {
