@@ -97,10 +97,11 @@ import Testing
     let folder = try TemporaryFolder()
     let cacher = InterruptedCacher(try kind.open(folder.path))
     let first = map(cacher)
-    // When the marks of the flush have been written, and before its values are taken out.
+    // When marks have been written, and before the values to write are taken out.
     cacher.interrupt {
       first.refresh("1")
       first.store(Person(name: "Ada", age: 6), for: "1")
+      first.clearMemory()
     }
     first.refresh("2")
     try await first.flush()
