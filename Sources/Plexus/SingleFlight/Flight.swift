@@ -158,10 +158,20 @@ extension Flight {
     @usableFromInline var fetchStart = FetchStart()
     /// The start of the value of the stored copy in the same order: of the look for it, or of its own fetch.
     @usableFromInline var copyStart = FetchStart()
+    /// The order of the last mark before the look for the stored copy, by whose tags it is judged.
+    var readOrder: UInt64 = 0
     /// The number of optimistic updates that had succeeded when it began.
     @usableFromInline var confirmationCount: UInt64 = 0
     /// The duration of the fetch, with all attempts so far.
     @usableFromInline var duration = Duration.zero
+
+    /// Returns the attempt of a fetch of several keys, with what is known of the stored copy of one of them.
+    @usableFromInline
+    func replaced(by whole: Attempt) -> Attempt {
+      var attempt = whole
+      (attempt.copyStart, attempt.readOrder) = (copyStart, readOrder)
+      return attempt
+    }
   }
 }
 

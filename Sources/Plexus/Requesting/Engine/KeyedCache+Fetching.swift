@@ -208,11 +208,7 @@ extension KeyedCache {
   ) async throws -> [Outcome] {
     defer {
       countTime(of: batch)
-      for flight in flights {
-        let copyStart = flight.attempt.copyStart
-        flight.attempt = batch.attempt
-        flight.attempt.copyStart = copyStart
-      }
+      for flight in flights { flight.attempt = flight.attempt.replaced(by: batch.attempt) }
     }
     let scope = batch.whole
     let outcome = try await attempts(of: batch) { [self] batch, number in

@@ -92,7 +92,7 @@ extension KeyedCache {
         !recentChanges.hasChanged(key, hash: hash, allTags, since: call.number)
       else { return }
       if let start = arrival.start, let valueTags,
-        valueTags.judge(arrival.name ?? "", allTags, since: start) != .usable
+        valueTags.judge(arrival.name ?? "", allTags, since: start.order) != .usable
       {
         return
       }

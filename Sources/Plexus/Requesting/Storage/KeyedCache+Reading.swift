@@ -106,7 +106,10 @@ extension KeyedCache {
   func readCopies(for flights: [Flight], _ onRead: (Flight, Outcome?) -> Void) async {
     guard let storage else { return }
     let start = storage.fetchStart
-    for flight in flights { flight.attempt.copyStart = start }
+    for flight in flights {
+      flight.attempt.copyStart = start
+      flight.attempt.readOrder = start.order
+    }
     if flights.count == 1 {
       return onRead(flights[0], await readCopy(for: flights[0], from: storage))
     }
@@ -193,6 +196,7 @@ extension KeyedCache {
     switch found {
     case .departing(let copy, let isOutdated, let start):
       flight.attempt.copyStart = start
+      if isOutdated { flight.attempt.copyStart.isOutdated = true }
       return (name, .known(restored(copy, isOutdated: isOutdated)))
     case .removed, nil: return (name, .known(nil))
     case .elsewhere(let outdatedUntil): return (name, .elsewhere(outdatedUntil: outdatedUntil))
@@ -244,7 +248,7 @@ extension KeyedCache {
     guard verdict != .cleared else { return nil }
     let copy = restored(entry, outdatedUntil: outdatedUntil)
     if verdict == .outdated { copy.isOutdated = true }
-    if copy.isOutdated { flight.attempt.copyStart = flight.attempt.copyStart.beforeAllMarks }
+    if copy.isOutdated { flight.attempt.copyStart.isOutdated = true }
     return copy
   }
 
