@@ -34,6 +34,8 @@ extension SharedFetching {
     for (item, outcome) in await answersWithoutLease(for: looking) {
       // The entry can be from before a change, or before a refresh that the flight serves.
       guard !item.watch.settle(), item.flight.isNeeded, cache.departsForAnswer(item.flight) else {
+        // It looks again when it has a place: a change until then does not detach it.
+        item.watch.begin()
         continue
       }
       ended.insert(ObjectIdentifier(item.flight))
@@ -72,7 +74,7 @@ extension SharedFetching {
     }
     let refused = cache.skip(flights, isBulk: batch != nil)
     leave(after: flights.count - refused.count)
-    await lookForFallbacks(of: items(of: refused).items)
+    if !refused.isEmpty { await lookForFallbacks(of: items(of: refused).items) }
     await fail(refused, because: MultiplexerError.overloaded, countsFailure: false)
   }
 }
