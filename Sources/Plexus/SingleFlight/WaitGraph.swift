@@ -65,7 +65,8 @@ enum WaitGraph: Sendable {
         isSettled: \.isOver,
         others: { node, awaited in
           switch node {
-          case let batch as BulkFlight where !batch.isFollowed && batch.isWithoutPlace(outside: limit):
+          case let batch as BulkFlight
+          where !batch.isFollowed && batch.isWithoutPlace(outside: limit):
             batch.parts.filter { awaited.contains($0) && $0.batch === batch }
           case let flight as Flight
           where !flight.isFollowed && flight.isWithoutPlace(outside: limit):

@@ -10,17 +10,16 @@ import Testing
 
   /// A map with a limit of one, in which the fetch of the first key goes on, and requests the second one.
   private func makeMap(
-    _ change: (inout CachePolicy) -> Void = { _ in },
-    through ages: MultiplexerMap<Int, Int>? = nil
-  ) async -> (map: MultiplexerMap<Int, Int>, nested: OwnCache<Task<Int, any Error>>) {
+    _ change: (inout CachePolicy) -> Void = { _ in }
+  ) async -> (map: MultiplexerMap<Int, Int>, nested: RecordedChannel<Task<Int, any Error>>) {
     let own = OwnCache<MultiplexerMap<Int, Int>>()
-    let nested = OwnCache<Task<Int, any Error>>()
+    let nested = RecordedChannel<Task<Int, any Error>>()
     let policy = LimitedOrigin.policy(1, change)
     let map = MultiplexerMap<Int, Int>(policy: policy, clock: clock) { [origin] key in
       let value = try await origin.fetch(key, isStubborn: true)
       guard key == 1 else { return value }
       let map = own.elements[0]
-      let task = begin { try await map.request(2) }
+      let task = Task(executorPreference: SpotExecutor.shared) { try await map.request(2) }
       nested.send(task)
       return try await task.value
     }
@@ -41,7 +40,7 @@ import Testing
     }
     let other = begin { try await map.request(3) }
     for key in 1...3 { origin.gate(key).open() }
-    _ = try await nested.first()?.value
+    _ = try await nested.recorder.first(1)[0].value
     #expect(try await other.value == 103)
     #expect(origin.begun == [1, 2, 3])
     #expect(map.statistics.running == 0)
@@ -56,14 +55,14 @@ import Testing
     #expect(try await caller.value == 7)
     let other = begin { try await map.request(3) }
     for key in 1...3 { origin.gate(key).open() }
-    #expect(try await nested.first()?.value == 102)
+    #expect(try await nested.recorder.first(1)[0].value == 102)
     #expect(try await other.value == 103)
     #expect(origin.begun == [1, 2, 3])
   }
 
   @Test func `a fetch that goes on after its time limit can request its own key`() async throws {
     let own = OwnCache<MultiplexerMap<Int, Int>>()
-    let nested = OwnCache<Task<Int, any Error>>()
+    let nested = RecordedChannel<Task<Int, any Error>>()
     let tally = Tally()
     let policy = LimitedOrigin.policy(1) { $0.fetchTimeout = .seconds(10) }
     let map = MultiplexerMap<Int, Int>(policy: policy, clock: clock) { [origin] key in
@@ -71,7 +70,7 @@ import Testing
       let value = try await origin.fetch(key, isStubborn: true)
       guard isFirst else { return value }
       let map = own.elements[0]
-      let task = begin { try await map.request(key) }
+      let task = Task(executorPreference: SpotExecutor.shared) { try await map.request(key) }
       nested.send(task)
       return try await task.value
     }
@@ -83,7 +82,7 @@ import Testing
     clock.advance(by: .seconds(10))
     _ = await caller.result
     origin.gate(1).open()
-    #expect(try await nested.first()?.value == 201)
+    #expect(try await nested.recorder.first(1)[0].value == 201)
   }
 
   @Test(.guarantee(.fetchesStayWithinTheirLimit))

@@ -212,7 +212,8 @@ private final class LimitRun {
     }
     eventCount += 1
     if !fetch.isDetached { stored.insert(fetch.key) }
-    guard let index = waiting.firstIndex { !$0.callers.isEmpty } ?? waiting.indices.first else {
+    guard let index = waiting.firstIndex(where: { !$0.callers.isEmpty }) ?? waiting.indices.first
+    else {
       return
     }
     start(waiting.remove(at: index))

@@ -79,7 +79,9 @@ extension CacheEngine {
 
   /// Leaves the place that a part of a fetch with a place has taken for its next attempt.
   private final func leaveOwnPlace(_ flight: Flight) {
-    if let limit = source.limit, limit.isBeforeLeases, flight.whole !== flight { limit.leave(flight) }
+    if let limit = source.limit, limit.isBeforeLeases, flight.whole !== flight {
+      limit.leave(flight)
+    }
   }
 
   private final func wait(after number: Int, _ error: any Error) -> Duration? {

@@ -130,7 +130,8 @@ extension KeyedCache {
   @inlinable
   func launchTogether(_ flights: [Flight], with bulkFetch: @escaping BulkFetch) {
     // Under a limit, flights depart when they have a place, or when their stored copies are the answers.
-    let flights = source.delaysFlights && source.limit == nil ? depart(flights, isBulk: true) : flights
+    let flights =
+      source.delaysFlights && source.limit == nil ? depart(flights, isBulk: true) : flights
     if flights.isEmpty { return }
     let batch = BulkFlight(flights)
     batch.plan.inheritsTaskLocals =
