@@ -49,12 +49,9 @@ extension `Every order of jobs` {
       _ maximum: Int,
       _ own: Own,
       _ load: Load,
-      waiting: Int? = nil,
       needs: [Int: [Int]]
     ) -> MultiplexerMap<Int, Int> {
-      let map = MultiplexerMap<Int, Int>(
-        policy: policy(maximum) { $0.maximumWaitingFetches = waiting }
-      ) { key in
+      let map = MultiplexerMap<Int, Int>(policy: policy(maximum)) { key in
         load.begin()
         await hop()
         load.end()
@@ -91,7 +88,7 @@ extension `Every order of jobs` {
     func `two limited fetches that need the same ones do not block each other`() throws {
       try forEveryInterleaving(deviations: 3) {
         let (own, load) = (Own(), Load())
-        let map = Self.makeMap(2, own, load, waiting: 0, needs: [1: [3, 4], 2: [4, 3]])
+        let map = Self.makeMap(2, own, load, needs: [1: [3, 4], 2: [4, 3]])
         let callers = [1, 2].map { key in Task { try await map.request(key) } }
         for caller in callers {
           let value = try await caller.value
