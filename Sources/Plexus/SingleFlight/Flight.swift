@@ -36,8 +36,8 @@ class Flight: WaitNode, @unchecked Sendable {
   private let state: Locked<State>
   private let highestPriority: Atomic<UInt8>
   private let hasSettled = Atomic<Bool>(false)
-  /// Whether the flight was cancelled, and whether its fetch has begun: one word, since whatever comes first counts. And
-  /// whether another flight has been queued behind it.
+  /// Whether the flight was cancelled, its fetch has begun, and another flight was queued behind it: one word, since whatever
+  /// comes first counts.
   private let progress = Atomic<UInt8>(0)
   private static var cancelled: UInt8 { 1 }
   private static var begun: UInt8 { 2 }

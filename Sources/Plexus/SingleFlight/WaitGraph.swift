@@ -53,6 +53,7 @@ enum WaitGraph: Sendable {
   ///   - limit: The limit for whose places the search is: a fetch that waits for one of them leads to no other ones than
   ///     the fetches that have them.
   ///   - isWanted: Whether the search ends with a node; called under the lock of the graph.
+  /// - Returns: The node.
   static func waiter(
     for target: WaitNode,
     in limit: FetchLimit,

@@ -62,12 +62,14 @@ import Testing
     #expect(graph.waiter(for: "c") { $0 == "x" } == "x", "Also one that is recorded later")
     #expect(graph.waiter(for: "b") { $0 == "x" } == nil)
     #expect(graph.waiter(for: "c") { $0 == "c" } == nil)
-    #expect(graph.waiter(for: "c", isSettled: { $0 == "b" }) { $0 == "a" } == nil)
-    #expect(graph.waiter(for: "c", isSettled: { $0 == "a" }) { $0 == "a" } == nil)
+    #expect(graph.waiter(for: "c", isSettled: { $0 == "b" }, where: { $0 == "a" }) == nil)
+    #expect(graph.waiter(for: "c", isSettled: { $0 == "a" }, where: { $0 == "a" }) == nil)
     graph.stopWaiting("a", for: "b")
     #expect(graph.waiter(for: "c") { $0 == "a" } == nil)
     let others = ["d": ["c"], "e": ["d"]]
-    #expect(graph.waiter(for: "e", others: { node, _ in others[node] ?? [] }) { $0 == "x" } == "x")
+    #expect(
+      graph.waiter(for: "e", others: { node, _ in others[node] ?? [] }, where: { $0 == "x" }) == "x"
+    )
     #expect(
       graph.nodes(reachableFrom: "b", others: { ["c": ["d"], "d": ["a"]][$0] ?? [] }).sorted()
         == ["a", "b", "c", "d"]
