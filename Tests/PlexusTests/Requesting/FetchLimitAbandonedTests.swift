@@ -8,7 +8,7 @@ import Testing
   let clock = ManualClock()
   let origin = LimitedOrigin()
 
-  /// A map with a limit of one, in which the fetch of the first key goes on, and requests the second one.
+  /// A map with a limit of one, in which the fetch of the first key continues, and requests the second one.
   private func makeMap(
     _ change: (inout CachePolicy) -> Void = { _ in }
   ) async -> (map: MultiplexerMap<Int, Int>, nested: RecordedChannel<Task<Int, any Error>>) {
@@ -29,7 +29,7 @@ import Testing
   }
 
   @Test(.guarantee(.nestedFetchesShareAPlace))
-  func `a fetch that goes on after its time limit does not wait for its own place`() async throws {
+  func `a fetch that continues after its time limit does not wait for its own place`() async throws {
     let (map, nested) = await makeMap { $0.fetchTimeout = .seconds(10) }
     let caller = begin { try await map.request(1) }
     await origin.begins(1)
@@ -47,7 +47,7 @@ import Testing
   }
 
   @Test(.guarantee(.nestedFetchesShareAPlace))
-  func `a fetch that goes on after a store does not wait for its own place`() async throws {
+  func `a fetch that continues after a store does not wait for its own place`() async throws {
     let (map, nested) = await makeMap()
     let caller = begin { try await map.request(1) }
     await origin.begins(1)
@@ -60,7 +60,7 @@ import Testing
     #expect(origin.begun == [1, 2, 3])
   }
 
-  @Test func `a fetch that goes on after its time limit can request its own key`() async throws {
+  @Test func `a fetch that continues after its time limit can request its own key`() async throws {
     let own = OwnCache<MultiplexerMap<Int, Int>>()
     let nested = RecordedChannel<Task<Int, any Error>>()
     let tally = Tally()

@@ -342,7 +342,7 @@ private struct Run {
       guard let known else { return }
       let id = Bool.random(using: &random) ? lastID + 1 : known
       lastID = max(lastID, id)
-      // Also one that has left and whose call goes on.
+      // Also one that has left and whose call continues.
       let works = Set(model.users.map(\.work) + model.waiting.map(\.id)).subtracting([id])
       guard let host = works.sorted().randomElement(using: &random) else { return }
       history.append("arrive \(id) above \(host)")

@@ -77,7 +77,7 @@ extension CacheEngine {
     return await limit.takeBack(placeOf: flight, within: timeout, on: clock) == .granted
   }
 
-  /// Leaves the place that a part of a fetch with a place has taken for its next attempt.
+  /// Leaves the place of a part of a fetch: one that only its own attempts use.
   private final func leaveOwnPlace(_ flight: Flight) {
     if let limit = source.limit, limit.isBeforeLeases, flight.whole !== flight {
       limit.leave(flight)
