@@ -64,7 +64,7 @@ extension KeyedCache {
         if departure.beginEarly() { early.set(scope.start { await depart(false) }) }
       }
     await readCopies(for: reading) { flight, copy in
-      if let copy, flight.isNeeded, isAnswer(copy, for: flight) {
+      if let copy, flight.isNeeded, isAnswer(copy, for: flight), departsForAnswer(flight) {
         return departure.launch(finish(flight, with: copy, isBulk: batch != nil))
       }
       if let copy {
@@ -84,6 +84,21 @@ extension KeyedCache {
     guard flight.plan.takesStoredCopy, !copy.isOutdated, isCurrent(copy) else { return false }
     copy.kind = .restored
     return true
+  }
+
+  /// Marks a flight as departing, because its stored copy is the answer.
+  ///
+  /// - Returns: Whether it is: not if the flight serves a refresh that has come while it waited for its place.
+  func departsForAnswer(_ flight: Flight) -> Bool {
+    guard source.limit != nil else { return true }
+    return shards.withLock(hash: flight.hash) { shard in
+      guard let index = shard.keys.index(of: key(of: flight), hash: flight.hash),
+        shard[index].state.running === flight
+      else { return true }
+      if shard[index].state.servesRefresh { return false }
+      shard[index].state.depart()
+      return true
+    }
   }
 
   /// Returns whether a copy is fresh, or stale and allowed to be served while it is renewed, and marks it then.
