@@ -140,11 +140,12 @@ public struct CachePolicy: Sendable {
   /// An error that requests a longer wait ends the attempts. Default: a minute.
   public var maximumRetryAfter: Duration
 
-  /// Whether a fetch inherits the task-local values of the caller for which it starts, such as the span of a trace.
+  /// Whether a fetch inherits the task-local values of the caller that causes it, such as the span of a trace.
   ///
-  /// A fetch of several keys inherits those of the caller of its first key. A fetch that starts without a caller, such
-  /// as the renewal of a stale value, has none. The values of callers that join the fetch are not used. Default:
-  /// `false`.
+  /// That is the caller for which it starts, the one whose answer it renews in the background, or the one that has prefetched
+  /// it. A fetch of several keys inherits those of the caller of its first key. A fetch that waits for another one of its key
+  /// to end, as after a refresh, has none, and neither has one that a timer starts. The values of callers that join the fetch
+  /// are not used. Default: `false`.
   public var inheritsTaskLocals: Bool
 
   /// The time after its time to live for which a map keeps a stale value; `nil` for no limit.
@@ -214,7 +215,7 @@ public struct CachePolicy: Sendable {
   ///   - storageTimeout: The time limit for one call of the cacher.
   ///   - writeBehind: How long after a change it is written without a call of `flush`.
   ///   - maximumRetryAfter: The longest wait that an error can request.
-  ///   - inheritsTaskLocals: Whether a fetch inherits the task-local values of its first caller.
+  ///   - inheritsTaskLocals: Whether a fetch inherits the task-local values of the caller that causes it.
   ///   - staleTimeToLive: How long a map keeps a value after its time to live.
   ///   - maximumConcurrentFetches: How many fetches run at the same time.
   ///   - maximumWaitingFetches: How many fetches wait because of that.
