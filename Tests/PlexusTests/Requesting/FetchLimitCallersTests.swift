@@ -120,4 +120,35 @@ import Testing
     let statistics = map.statistics
     #expect(statistics.running == 0 && statistics.waiting == 0 && statistics.fetches == 300)
   }
+
+  @Test func `the last live subscription of a waiting fetch takes it along`() async throws {
+    let map = origin.makeMap(1)
+    let busy = begin { try await map.request(9) }
+    await origin.begins(1)
+    var states: Subscription<LoadState<Int>>? = map[2].subscription(refetching: .whenStale)
+    #expect(map.statistics.waiting == 1)
+    withExtendedLifetime(states) {}
+    states = nil
+    #expect(map.statistics.waiting == 0)
+    for key in [2, 9] { origin.gate(key).open() }
+    _ = try await busy.value
+  }
+
+  @Test func `the last caller and the last live subscription take a waiting fetch along`()
+    async throws
+  {
+    let map = origin.makeMap(1)
+    let busy = begin { try await map.request(9) }
+    await origin.begins(1)
+    let caller = begin { try await map.request(2) }
+    var states: Subscription<LoadState<Int>>? = map[2].subscription(refetching: .whenStale)
+    withExtendedLifetime(states) {}
+    caller.cancel()
+    _ = await caller.result
+    #expect(map.statistics.waiting == 1)
+    states = nil
+    #expect(map.statistics.waiting == 0)
+    for key in [2, 9] { origin.gate(key).open() }
+    _ = try await busy.value
+  }
 }
