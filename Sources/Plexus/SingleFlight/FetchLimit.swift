@@ -290,9 +290,13 @@ final class FetchLimit: Sendable {
     guard Self.isAnyWaiting else { return }
     let parts = batches(of: flight).filter { $0.whole !== $0 && $0.isSettled }
     change { state, effects in
-      _ = state.places.withdraw(ObjectIdentifier(flight))
-      for id in parts.map({ ObjectIdentifier($0) }) where state.places.withdraw(id) {
-        if let admission = state.guests[id]?.admission { effects.cancelled.append(admission) }
+      for id in ([flight] + parts).map({ ObjectIdentifier($0) }) {
+        _ = state.places.withdraw(id)
+        // It can wait in a task that continues.
+        guard !state.places.isInside(id), let admission = state.guests[id]?.admission else {
+          continue
+        }
+        effects.cancelled.append(admission)
       }
     }
   }
@@ -334,6 +338,13 @@ final class FetchLimit: Sendable {
       settle(state.places.release(hold.place), &state, &effects)
       if let count = state.held[id]?.count {
         if count > 1 { state.held[id]?.count -= 1 } else { state.held[id] = nil }
+      }
+      // The next attempt of a part has waited for this call, or for another place than that of the whole.
+      if whole != id, state.held[id] == nil, state.places.isWaiting(id),
+        state.places.arrive(id, of: whole, beside: whole),
+        let admission = state.guests[id]?.admission
+      {
+        effects.granted.append(admission)
       }
       if !state.places.hasPlace(whole) { state.lines[whole] = nil }
     }

@@ -3,67 +3,90 @@ import Testing
 
 @testable import Plexus
 
-/// A node that runs an action when the graph asks for the second time whether it is over.
+/// A node that runs an action once when the graph asks whether it is over.
 private final class TrapNode: WaitNode, @unchecked Sendable {
-  let rest = Guarded(-1)
   let action = Guarded<(@Sendable () -> Void)?>(nil)
 
   override var isOver: Bool {
-    let isNow = rest.withLock { rest in
-      rest -= 1
-      return rest == 0
-    }
-    if isNow { action.withLock { $0 }?() }
+    action.withLock { $0.take() }?()
     return false
   }
 }
 
 /// Fetches that get and leave places while another thread looks for one whose place they could use.
 @Suite struct `The hosts of a fetch that waits` {
-  @Test func `a fetch that ends while its host is looked for takes no place again`() {
-    let limit = FetchLimit(2, maximumWaiting: nil, isBeforeLeases: false)
+  /// Lets a fetch with a place wait for another one, while another thread does something.
+  ///
+  /// - Parameters:
+  ///   - host: The fetch with a place.
+  ///   - nested: The other one.
+  ///   - action: What another thread does between the look for the fetch that waits and its move.
+  private func wait(
+    _ host: Flight,
+    for nested: Flight,
+    during action: @escaping @Sendable () -> Void
+  ) {
+    let (middle, last) = (TrapNode(), TrapNode())
+    let waits: [(WaitNode, WaitNode)] = [(host, middle), (middle, last), (last, nested)]
+    for (node, target) in waits.dropLast() { #expect(WaitGraph.wait(node, for: target) == nil) }
+    middle.action.withLock { $0 = action }
+    #expect(WaitGraph.wait(last, for: nested) == nil)
+    for (node, target) in waits { WaitGraph.stopWaiting(node, for: target) }
+    #expect(middle.action.withLock { $0 } == nil)
+  }
+
+  private func flights(_ maximum: Int, _ count: Int) -> (FetchLimit, [Flight]) {
+    let limit = FetchLimit(maximum, maximumWaiting: nil, isBeforeLeases: false)
     let source = Flight.Source(id: "a", type: Int.self, namesKeys: false, limit: limit)
-    let (host, other, nested) = (
-      Flight(source: source), Flight(source: source), Flight(source: source)
-    )
-    let trap = TrapNode()
-    for flight in [host, other, nested] { limit.enter(flight) }
+    let flights = (0..<count).map { _ in Flight(source: source) }
+    for flight in flights { limit.enter(flight) }
+    return (limit, flights)
+  }
+
+  @Test func `a fetch that waits uses the place of one that waits for it`() {
+    let (limit, flights) = flights(1, 2)
+    #expect(limit.counts == (1, 1))
+    wait(flights[0], for: flights[1]) {}
+    #expect(limit.isInside(flights[1]))
+    for flight in flights { limit.leave(flight) }
+    #expect(limit.counts == (0, 0))
+  }
+
+  @Test func `the next attempt of a part begins in the place of the whole`() {
+    let (limit, flights) = flights(1, 0)
+    let source = Flight.Source(id: "a", type: Int.self, namesKeys: false, limit: limit)
+    let keys = (0..<2).map { _ in Flight(source: source) }
+    let whole = BulkFlight(keys)
+    let part = BulkFlight([keys[1]], partOf: whole)
+    limit.enter(whole)
+    let call = limit.hold(part)
+    // The call continues after its time limit: the next attempt waits for its end, or for another place.
+    limit.enter(part)
+    #expect(limit.counts == (1, 1))
+    if let call { limit.release(call) }
+    #expect(limit.isInside(part))
+    for flight in [part, whole] + flights { limit.leave(flight) }
+    #expect(limit.counts == (0, 0))
+  }
+
+  @Test func `a fetch that ends while its host is looked for takes no place again`() {
+    let (limit, flights) = flights(2, 3)
     #expect(limit.counts == (2, 1))
-    #expect(WaitGraph.wait(trap, for: nested) == nil)
-    // What another thread does between the look for the fetch that waits and its move.
-    trap.action.withLock { action in
-      action = {
-        limit.leave(other)
-        limit.leave(nested)
-      }
+    wait(flights[0], for: flights[2]) {
+      limit.leave(flights[1])
+      limit.leave(flights[2])
     }
-    trap.rest.withLock { $0 = 2 }
-    #expect(WaitGraph.wait(host, for: trap) == nil)
-    WaitGraph.stopWaiting(host, for: trap)
-    WaitGraph.stopWaiting(trap, for: nested)
-    limit.leave(host)
-    #expect(trap.rest.withLock { $0 } <= 0)
+    limit.leave(flights[0])
     #expect(limit.counts == (0, 0))
   }
 
   @Test func `a fetch that is cancelled while its host is looked for takes no place again`() {
-    let limit = FetchLimit(1, maximumWaiting: nil, isBeforeLeases: false)
-    let source = Flight.Source(id: "a", type: Int.self, namesKeys: false, limit: limit)
-    let (host, nested) = (Flight(source: source), Flight(source: source))
-    let trap = TrapNode()
-    for flight in [host, nested] { limit.enter(flight) }
-    #expect(WaitGraph.wait(trap, for: nested) == nil)
-    trap.action.withLock { action in
-      action = {
-        nested.cancel()
-        limit.leave(nested)
-      }
+    let (limit, flights) = flights(1, 2)
+    wait(flights[0], for: flights[1]) {
+      flights[1].cancel()
+      limit.leave(flights[1])
     }
-    trap.rest.withLock { $0 = 2 }
-    #expect(WaitGraph.wait(host, for: trap) == nil)
-    WaitGraph.stopWaiting(host, for: trap)
-    WaitGraph.stopWaiting(trap, for: nested)
-    limit.leave(host)
+    limit.leave(flights[0])
     #expect(limit.counts == (0, 0))
   }
 }

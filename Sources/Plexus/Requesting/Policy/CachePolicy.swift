@@ -173,8 +173,9 @@ public struct CachePolicy: Sendable {
   /// A fetch has its place from the call of the closure until the closure returns:
   ///
   /// - A fetch of several keys takes one place, and so does a batch.
-  /// - Between the attempts of a retried fetch, other fetches use the place, and the next attempt waits for one again. With
-  ///   a ``SharedCacher``, a fetch takes its place before its lease, and keeps both between its attempts.
+  /// - Between the attempts of a retried fetch, other fetches use the place, and the next attempt waits for one again. If
+  ///   there is no room for it to wait, the fetch fails with the error of the attempt before. With a ``SharedCacher``, a
+  ///   fetch takes its place before its lease, and keeps both between its attempts.
   /// - A call that ignores the end of its ``fetchTimeout`` keeps its place until it returns. The next attempt of the same
   ///   fetch waits until then, or for another place: for no longer than another `fetchTimeout`, after which the fetch fails.
   /// - A request in the closure of a fetch of the same cache uses the place of that fetch, also indirectly, through other

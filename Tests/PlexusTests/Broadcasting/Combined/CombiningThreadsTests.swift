@@ -27,26 +27,28 @@ import Testing
     }
   }
 
-  @Test(arguments: [false, true])
+  /// What another thread is doing while a subscriber comes.
+  enum Work: CaseIterable {
+    case combiningState
+    case combiningView
+    case makingView
+  }
+
+  @Test(arguments: Work.allCases)
   func `a late subscriber of a combination of a forwarded state never goes back`(
-    isView: Bool
+    work: Work
   ) async {
     let (one, isHeld) = (CurrentValue(0), Guarded(true))
     let hasBegun = Log<Int>()
-    @Sendable func hold(_ value: Int) {
-      guard value == 1, isHeld.withLock({ $0 }) else { return }
+    @Sendable func hold(_ value: Int) -> Int {
+      guard value == 1, isHeld.withLock({ $0 }) else { return value }
       hasBegun.append(value)
       while isHeld.withLock({ $0 }) {}
-    }
-    let view = one.map { value -> Int in
-      if isView { hold(value) }
       return value
     }
+    let view = one.map { work == .makingView ? hold($0) : $0 }
     func observe(_ source: some StatefulBroadcaster<Int>) async {
-      let sum = combine(ForwardedState(source: source)) { value -> Int in
-        if !isView { hold(value) }
-        return value
-      }
+      let sum = combine(ForwardedState(source: source)) { work == .makingView ? $0 : hold($0) }
       let early = sum.subscription(bufferingPolicy: .unbounded)
       Thread.detachNewThread { one.value = 1 }
       await hasBegun.first(1)
@@ -54,16 +56,17 @@ import Testing
       one.value = 3
       let late = sum.subscription(bufferingPolicy: .unbounded)
       isHeld.withLock { $0 = false }
+      #expect(await early.first(4) == [0, 1, 2, 3])
       one.finish()
-      #expect(await early.all() == [0, 1, 2, 3])
       let elements = await late.all()
       #expect(elements == elements.sorted())
       #expect(elements.last == 3)
     }
-    if isView { await observe(view) } else { await observe(one) }
+    if work == .combiningState { await observe(one) } else { await observe(view) }
   }
 
-  @Test func `a combination of a forwarded view begins with the newest element of the view`() async {
+  @Test func `a combination of a forwarded view begins with the newest element of the view`() async
+  {
     let (one, isHeld) = (CurrentValue(0), Guarded(true))
     let hasBegun = Log<Int>()
     let view = one.map { value -> Int in
