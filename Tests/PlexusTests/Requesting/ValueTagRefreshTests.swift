@@ -25,7 +25,7 @@ import Testing
       cacher: cacher,
       valueTagging: { Self.tags($1) },
       clock: clock,
-      onFetch: { [gate, tally] _ in
+      onKeyFetch: { [gate, tally] _ in
         let number = tally.increment()
         try await gate.wait()
         return Row(number: number)
@@ -56,7 +56,7 @@ import Testing
     let map = MultiplexerMap<Int, Row>.bulk(
       valueTagging: { Self.tags($1) },
       clock: clock,
-      onFetch: { keys in
+      onKeyFetch: { keys in
         let number = tally.increment()
         try await gate.wait()
         return Dictionary(
@@ -112,7 +112,7 @@ import Testing
     let map = MultiplexerMap<Int, Row>(
       valueTagging: { Self.tags($1) },
       clock: clock,
-      onFetch: { _ in
+      onKeyFetch: { _ in
         tally.increment()
         try await gate.wait()
         throw Broken()

@@ -52,7 +52,7 @@ private final class TrapNode: WaitNode, @unchecked Sendable {
     #expect(limit.counts == (0, 0))
   }
 
-  @Test func `the next attempt of a part begins in the place of the whole`() {
+  @Test func `the next attempt of a part shares the place of the whole again`() {
     let (limit, flights) = flights(1, 0)
     let source = Flight.Source(id: "a", type: Int.self, namesKeys: false, limit: limit)
     let keys = (0..<2).map { _ in Flight(source: source) }

@@ -14,7 +14,7 @@ extension DerivedCore {
     private let isNested: Bool
     /// The rounds in which the source evaluates elements, if it does so after a state was published.
     let rounds: SelectorRounds?
-    /// Returns the newest element that the source has sent, if the state that it is asked for can be newer.
+    /// Returns the newest element that the source has sent, if its current state can be newer.
     let sent: (@Sendable () -> AnyBox?)?
     /// The maximum number of replayed elements.
     private let replayLimit: Int

@@ -22,7 +22,7 @@ final class DerivedCore<Output: Sendable>: Sendable {
     var rounds: SelectorRounds?
     /// Whether the transform returns `nil` for an element that is the same as the one before.
     var skipsUnchanged = false
-    /// Returns the newest element that the source has sent, if the state that it is asked for can be newer.
+    /// Returns the newest element that the source has sent, if its current state can be newer.
     var sent: (@Sendable () -> AnyBox?)?
   }
 
@@ -207,7 +207,7 @@ final class DerivedCore<Output: Sendable>: Sendable {
   ///   - source: The source.
   ///   - minimumReplay: The number of elements that a new subscriber gets first in any case.
   ///   - skipsUnchanged: Whether the transform returns `nil` for an element that is the same as the one before.
-  ///   - sent: Returns the newest element that the source has sent, if the state that it is asked for can be newer.
+  ///   - sent: Returns the newest element that the source has sent, if its current state can be newer.
   ///   - transform: Makes the element for subscribers; `nil` if they get none.
   /// - Returns: The subscription.
   func connection<Input: Sendable>(

@@ -41,7 +41,7 @@ struct CacheMetrics: Service {
         Counter(label: label, dimensions: cache)
           .increment(by: max(0, now[keyPath: field] - past[keyPath: field]))
       }
-      // Those that are abandoned have exceeded their time limit, and still run.
+      // Abandoned fetches have exceeded their time limit, and still run.
       for (label, count) in [
         ("cache.fetches.running", now.running), ("cache.fetches.waiting", now.waiting),
         ("cache.fetches.abandoned", now.abandoned),

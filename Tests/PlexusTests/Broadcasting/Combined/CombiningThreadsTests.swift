@@ -27,7 +27,7 @@ import Testing
     }
   }
 
-  /// What another thread is doing while a subscriber comes.
+  /// The work of another thread while a subscriber comes.
   enum Work: CaseIterable {
     case combiningState
     case combiningView
