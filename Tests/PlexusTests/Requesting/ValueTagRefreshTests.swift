@@ -56,7 +56,7 @@ import Testing
     let map = MultiplexerMap<Int, Row>.bulk(
       valueTagging: { Self.tags($1) },
       clock: clock,
-      onKeyFetch: { keys in
+      onFetch: { keys in
         let number = tally.increment()
         try await gate.wait()
         return Dictionary(

@@ -32,7 +32,7 @@ extension CacheEngine {
       flight.attempt.startTime = time.now()
       flight.attempt.confirmationCount = confirmationCount
       if operations.isSpecial {
-        flight.attempt.ticket = presentTicket
+        flight.attempt.lastRefresh = lastRefresh
         flight.attempt.fetchStart = fetchStart
       }
       do {

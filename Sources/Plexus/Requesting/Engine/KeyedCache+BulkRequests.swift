@@ -23,7 +23,7 @@ extension KeyedCache {
     var overtaken: [Key] = []
     for index in pending.indices {
       let isOvertaken = outcomes[index]?.isOvertaken == true
-      if isOvertaken, places[index].flight.attempt.ticket < former ?? ticket {
+      if isOvertaken, places[index].flight.attempt.lastRefresh < (former ?? ticket).rawValue {
         overtaken.append(pending[index])
       }
       results[pending[index]] = Result {

@@ -60,7 +60,7 @@ extension KeyedCache {
     case .waits(let flight, let place):
       let isSoft = ticket.isNone && policy.softTimeout != nil
       let outcome = try await wait(for: flight, in: place, scope: scope, isSoft: isSoft)
-      if outcome.isOvertaken, flight.attempt.ticket < former ?? ticket {
+      if outcome.isOvertaken, flight.attempt.lastRefresh < (former ?? ticket).rawValue {
         return try await requestAgain(key, hash: hash, after: former ?? ticket)
       }
       return valued(outcome)
