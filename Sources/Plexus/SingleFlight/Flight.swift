@@ -4,7 +4,7 @@
 // Unsafe: a checked continuation would allocate for each caller. A parked task is resumed exactly once, because the pure
 // state returns it once, under the lock.
 
-internal import Synchronization
+public import Synchronization
 
 /// A fetch of one key, or a load of a publisher, in flight: the waiting callers, the tasks that work for it, their
 /// priority, and the outcome until every caller has received it.
@@ -53,6 +53,8 @@ class Flight: WaitNode, @unchecked Sendable {
   @usableFromInline final var plan = Plan()
   @exclusivity(unchecked) @safe
   @usableFromInline final var attempt = Attempt()
+  /// The time at which the latest attempt began; `.min` before the first. Only for snapshots it is read elsewhere.
+  @usableFromInline final let attemptStart = Atomic<Nanoseconds>(.min)
 
   /// - Parameters:
   ///   - source: The cache of the flight, if any.
@@ -152,8 +154,6 @@ extension Flight {
   /// The latest attempt to fetch the value.
   @usableFromInline
   struct Attempt: Sendable {
-    /// The time at which it began.
-    @usableFromInline var startTime: Nanoseconds?
     /// Its start in the order of removals and refreshes, if there is a cacher.
     @usableFromInline var fetchStart = FetchStart()
     /// The start of the value of the stored copy in the same order: of the look for it, or of its own fetch.
@@ -166,6 +166,21 @@ extension Flight {
 }
 
 extension Flight {
+  /// The time at which the latest attempt began, if there was one.
+  @inlinable final var attemptTime: Nanoseconds? {
+    let start = attemptStart.load(ordering: .relaxed)
+    return start == .min ? nil : start
+  }
+
+  /// Records the beginning of an attempt.
+  @inlinable
+  final func noteAttempt(at start: Nanoseconds) {
+    attemptStart.store(start, ordering: .relaxed)
+  }
+
+  /// Whether its tasks have finished.
+  final var hasEnded: Bool { state.withLock { $0.hasEnded } }
+
   /// Whether the result of the fetch is used: not once the flight was cancelled or its outcome is known.
   @usableFromInline final var isNeeded: Bool { !isCancelled && !isSettled }
 }

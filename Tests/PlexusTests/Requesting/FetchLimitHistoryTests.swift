@@ -157,7 +157,8 @@ private final class LimitRun {
     history.append("\(caller) leaves")
     guard let task = callers.removeValue(forKey: caller) else { return }
     task.cancel()
-    isRight = isRight && (try? await task.value) == nil
+    let value = try? await task.value
+    isRight = isRight && value == nil
     if let index = waiting.firstIndex(where: { $0.callers.contains(caller) }) {
       waiting[index].callers.remove(caller)
       let isGone = waiting[index].callers.isEmpty

@@ -8,10 +8,10 @@ import Testing
   let origin = LimitedOrigin()
 
   /// A map with a limit of one, in which the fetch of some keys requests others.
-  private func map(
+  private func maps(
     _ maximum: Int = 1,
     waiting: Int? = nil,
-    _ needs: [Int: [Int]]
+    needs: [Int: [Int]]
   ) -> (map: MultiplexerMap<Int, Int>, own: OwnCache<MultiplexerMap<Int, Int>>) {
     let own = OwnCache<MultiplexerMap<Int, Int>>()
     let map = MultiplexerMap<Int, Int>(policy: LimitedOrigin.policy(maximum, waiting: waiting)) {
@@ -26,7 +26,7 @@ import Testing
 
   @Test(.guarantee(.nestedFetchesShareAPlace))
   func `a request inside a limited fetch uses the place of that fetch`() async throws {
-    let (map, own) = map([1: [2, 3], 3: [4]])
+    let (map, own) = maps(needs: [1: [2, 3], 3: [4]])
     _ = await own.first()
     for key in 1...5 { origin.gate(key).open() }
     #expect(try await map.request(1) == 101 + 102 + 103 + 104)
@@ -39,7 +39,7 @@ import Testing
   @Test func `a request inside a limited fetch takes no other place, and is not refused`()
     async throws
   {
-    let (map, own) = map(2, waiting: 0, [1: [2], 2: [3]])
+    let (map, own) = maps(2, waiting: 0, needs: [1: [2], 2: [3]])
     _ = await own.first()
     let first = begin { try await map.request(1) }
     origin.gate(1).open()
@@ -57,7 +57,7 @@ import Testing
 
   @Test(.guarantee(.nestedFetchesShareAPlace))
   func `a request inside a limited fetch that joins a waiting one lets it begin`() async throws {
-    let (map, own) = map([1: [2]])
+    let (map, own) = maps(needs: [1: [2]])
     _ = await own.first()
     let first = begin { try await map.request(1) }
     await origin.begins(1)
@@ -155,7 +155,7 @@ import Testing
   }
 
   @Test func `a request of its own key inside a limited fetch is still an error`() async throws {
-    let (map, own) = map([1: [2], 2: [1]])
+    let (map, own) = maps(needs: [1: [2], 2: [1]])
     _ = await own.first()
     for key in 1...2 { origin.gate(key).open() }
     await #expect(throws: MultiplexerError.self) { try await map.request(1) }

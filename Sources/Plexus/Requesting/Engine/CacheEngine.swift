@@ -1,6 +1,6 @@
 // @unchecked Sendable: what changes is atomic or behind locks; subclasses add constants and locked shards.
 
-internal import Synchronization
+public import Synchronization
 
 /// The part of a cache that does not depend on the types of its keys and values: launching fetches, attempts,
 /// timeouts, waiting, leaving, cycle detection, how long values are fresh, and the events for observers.
@@ -58,9 +58,11 @@ class CacheEngine: @unchecked Sendable {
   final let operations: Operations
   private final let batching: BatchWindow.Rules?
   private final let batchWindow: BatchWindow?
-  /// The hub of the events, once there has been a listener.
-  private final let events = Locked<BroadcastHub<CacheEvent>?>(nil)
+  /// The hub of the events, once there has been a listener, and the flights, while they are watched.
+  final let watchers = Locked(Watchers())
   private final let hasListeners = Atomic<Bool>(false)
+  /// Whether flights are entered when they are launched, and taken out when they end.
+  @usableFromInline final let watchesFlights = Atomic<Bool>(false)
   /// Whether any key has ever had a subscriber.
   final let hasHadSubscribers = Atomic<Bool>(false)
   private final let lastTicket = Atomic<UInt64>(0)
@@ -123,9 +125,9 @@ class CacheEngine: @unchecked Sendable {
     bufferingPolicy: BufferingPolicy<CacheEvent>
   ) -> AsyncStream<CacheEvent> {
     let new = BroadcastHub<CacheEvent>()
-    let hub = events.withLock { hub in
-      if let hub { return hub }
-      hub = new
+    let hub = watchers.withLock { watchers in
+      if let hub = watchers.events { return hub }
+      watchers.events = new
       return new
     }
     let subscription = hub.subscription(bufferingPolicy: bufferingPolicy)
@@ -146,7 +148,7 @@ class CacheEngine: @unchecked Sendable {
 
   /// The hub of the events, if there has been a listener.
   private final var eventHub: BroadcastHub<CacheEvent>? {
-    hasListeners.load(ordering: .relaxed) ? events.withLock { $0 } : nil
+    hasListeners.load(ordering: .relaxed) ? watchers.withLock { $0.events } : nil
   }
 
   /// Returns the effects of a change, empty so far.
@@ -189,6 +191,7 @@ extension CacheEngine {
   @usableFromInline
   final func launch(_ flights: CacheEffects.FlightList) {
     if case .one(let flight) = flights, batchWindow == nil {
+      if watchesFlights.load(ordering: .relaxed) { watch([flight]) }
       launch(flight)
     } else {
       launch(flights.array)
@@ -199,6 +202,7 @@ extension CacheEngine {
   @usableFromInline
   final func launch(_ flights: [Flight]) {
     if flights.isEmpty { return }
+    if watchesFlights.load(ordering: .relaxed) { watch(flights) }
     if let launchTogether = operations.launchTogether {
       if let batchWindow { return batchWindow.add(flights) { launchTogether(self, $0) } }
       if flights.count > 1 {

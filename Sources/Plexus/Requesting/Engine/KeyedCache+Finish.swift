@@ -1,3 +1,5 @@
+public import Synchronization
+
 extension KeyedCache {
   /// Ends a flight; its outcome is stored if the flight is still the current one of its key.
   ///
@@ -20,7 +22,7 @@ extension KeyedCache {
     let now = time.now()
     if outcome.isNew {
       // A value is as old as the start of its fetch.
-      outcome.storedAt = flight.attempt.startTime ?? now
+      outcome.storedAt = flight.attemptTime ?? now
     } else if outcome.kind == .restored {
       outcome.source = .cacher
     }
@@ -65,6 +67,7 @@ extension KeyedCache {
     if shared != nil { endWatch(of: flight) }
     // The batch last, because it can cancel the task that this runs in.
     flight.end(with: answer)?.leave()
+    if watchesFlights.load(ordering: .relaxed) { unwatch(flight) }
     return launched
   }
 

@@ -1,0 +1,37 @@
+/// A post that is recorded in the log of its bus.
+struct PostLog: Sendable {
+  /// The completion of the post, from which the readers of the log get its outcome.
+  let completion = EventChannel.PostCompletion()
+  private let hub: BroadcastHub<EventPost>
+  private let post: EventPost
+
+  /// - Parameters:
+  ///   - event: The event.
+  ///   - scope: Its scope.
+  ///   - hub: The hub of the log.
+  init(_ event: any Event, in scope: EventScope?, to hub: BroadcastHub<EventPost>) {
+    self.hub = hub
+    post = EventPost(event: event, scope: scope, time: wallClockTime(), completion: completion)
+  }
+
+  /// Appends the post to the log; can be called under the lock of its channel, whose order the log then has.
+  ///
+  /// - Parameters:
+  ///   - subscriberCount: The present number of subscribers.
+  ///   - isRetained: Whether the event is retained.
+  /// - Returns: The work that remains, with no lock held.
+  func record(subscriberCount: Int, isRetained: Bool) -> Delivery<EventPost> {
+    var post = post
+    post.subscriberCount = subscriberCount
+    post.isRetained = isRetained
+    var delivery = Delivery<EventPost>()
+    hub.prepare(post, &delivery)
+    return delivery
+  }
+
+  /// Appends a post of a type and scope that has never had a subscriber; called with no lock held.
+  func recordUnheard() {
+    completion.finish(with: PostOutcome(notified: 0, handled: 0))
+    record(subscriberCount: 0, isRetained: false).deliver()
+  }
+}
