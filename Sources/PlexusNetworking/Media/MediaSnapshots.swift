@@ -8,7 +8,6 @@ public import Plexus
 /// - ``key``
 /// - ``state``
 /// - ``age``
-/// - ``timeLeft``
 /// - ``cost``
 public struct MediaEntrySnapshot: Sendable {
   /// The cache key of the file, usually its URL, followed by the variant if there is one.
@@ -17,8 +16,6 @@ public struct MediaEntrySnapshot: Sendable {
   public let state: CacheEntryState
   /// The time since the value was decoded; zero without a value.
   public let age: Duration
-  /// The time until the value is decoded again, if there is a limit.
-  public let timeLeft: Duration?
   /// The cost of the value, as the capacity of the loader measures it.
   public let cost: Int
 }
@@ -62,7 +59,6 @@ extension ImageLoader {
         key: entry.key.text,
         state: entry.state,
         age: entry.age,
-        timeLeft: entry.timeLeft.flatMap { $0 > .seconds(500_000_000) ? nil : $0 },
         cost: entry.cost
       )
     }
