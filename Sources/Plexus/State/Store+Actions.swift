@@ -6,6 +6,9 @@
 /// - ``action``
 /// - ``before``
 /// - ``after``
+///
+/// ### Creating a record
+/// - ``init(action:before:after:)``
 public struct ActionRecord<State: Sendable, Action: Sendable>: Sendable {
   /// The action, as it reached the reducer.
   public let action: Action
@@ -14,7 +17,13 @@ public struct ActionRecord<State: Sendable, Action: Sendable>: Sendable {
   /// The state after the action.
   public let after: State
 
-  init(action: Action, before: State, after: State) {
+  /// Creates a record, for example for a test.
+  ///
+  /// - Parameters:
+  ///   - action: The action.
+  ///   - before: The state before the action.
+  ///   - after: The state after the action.
+  public init(action: Action, before: State, after: State) {
     self.action = action
     self.before = before
     self.after = after

@@ -6,7 +6,7 @@ extension CacheEngine {
     /// The hub of the events, once there has been a listener.
     var events: BroadcastHub<CacheEvent>?
     /// The flights in progress, while they are watched.
-    var flights = FlightListState<Flight>()
+    var flights = WatchedFlightsState<Flight>()
   }
 
   /// Whether flights are watched from now on; the caller then enters the ones in progress.
@@ -24,7 +24,7 @@ extension CacheEngine {
   @inline(never)
   final func watch(_ flights: [Flight]) {
     let now = time.now()
-    var removed: [ObjectIdentifier: FlightListState<Flight>.Item] = [:]
+    var removed: [ObjectIdentifier: WatchedFlightsState<Flight>.Item] = [:]
     watchers.withLock { watchers in
       guard watchesFlights.load(ordering: .relaxed) else { return }
       for flight in flights { watchers.flights.insert(flight, since: now) }
@@ -50,7 +50,7 @@ extension CacheEngine {
   }
 
   /// The flights that are watched, and the times at which they began.
-  final var watchedFlights: [FlightListState<Flight>.Item] {
+  final var watchedFlights: [WatchedFlightsState<Flight>.Item] {
     watchers.withLock { $0.flights.items }
   }
 }

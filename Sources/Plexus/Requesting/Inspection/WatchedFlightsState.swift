@@ -4,7 +4,7 @@
 ///
 /// - A flight that has been inserted stays until it is removed, or until all are.
 /// - The list is forgotten after a number of insertions without a read.
-struct FlightListState<Flight: AnyObject & Sendable>: Sendable {
+struct WatchedFlightsState<Flight: AnyObject & Sendable>: Sendable {
   /// A flight, and the time at which it began.
   struct Item: Sendable {
     let flight: Flight
