@@ -32,13 +32,6 @@ public struct SubscriberSnapshot: Hashable, Identifiable, Sendable {
   /// `nil` for handlers, whose dropped elements are not counted, and where ``bufferedCount`` is `nil`.
   public let droppedCount: Int?
 
-  init(id: Int, kind: Kind, bufferedCount: Int?, droppedCount: Int?) {
-    self.id = id
-    self.kind = kind
-    self.bufferedCount = bufferedCount
-    self.droppedCount = droppedCount
-  }
-
   static func stream(_ id: Int, _ buffered: Int, dropped: Int) -> SubscriberSnapshot {
     SubscriberSnapshot(id: id, kind: .stream, bufferedCount: buffered, droppedCount: dropped)
   }

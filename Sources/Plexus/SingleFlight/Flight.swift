@@ -53,7 +53,9 @@ class Flight: WaitNode, @unchecked Sendable {
   @usableFromInline final var plan = Plan()
   @exclusivity(unchecked) @safe
   @usableFromInline final var attempt = Attempt()
-  /// The time at which the latest attempt began; `.min` before the first. Only for snapshots it is read elsewhere.
+  /// The time at which the latest attempt began; `.min` before the first.
+  ///
+  /// The task of the flight sets it, and snapshots read it.
   @usableFromInline final let attemptStart = Atomic<Nanoseconds>(.min)
 
   /// - Parameters:

@@ -146,7 +146,7 @@ import Testing
     #expect(map[1].subscriberSnapshots().isEmpty && map[1].sentCount == 0)
     let shared = AsyncStream<Int> { nil }.broadcast()
     #expect(shared.subscriberSnapshots().isEmpty)
-    let subscription = derived.subscription()
+    let subscription = derived.subscription(bufferingPolicy: .unbounded)
     #expect(derived.subscriberSnapshots().count == 1)
     #expect(value.subscriberSnapshots().map(\.kind) == [.handler])
     withExtendedLifetime(subscription) {}

@@ -25,6 +25,7 @@ extension Shard {
   /// Returns the present entries.
   ///
   /// - Parameter hasCosts: Whether the costs of values differ.
+  /// - Returns: The entries.
   func moment(hasCosts: Bool) -> Moment {
     Moment(
       entries: keys.entries,

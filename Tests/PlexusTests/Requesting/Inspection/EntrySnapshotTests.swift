@@ -146,8 +146,9 @@ import Testing
       capacity: .cost(1_000) { $0.count },
       tagging: { [CacheTag("key:\($0)")] },
       valueTagging: { _, value in [CacheTag("value:\(value)")] },
-      clock: clock
-    ) { "\($0)" }
+      clock: clock,
+      onKeyFetch: { "\($0)" }
+    )
     map.store("four", for: 1)
     map.store("three", for: 2)
     let entries = map.entries(limit: 10).sorted { $0.key < $1.key }
