@@ -1,5 +1,6 @@
 import Foundation
 import Plexus
+import PlexusInspector
 import PlexusNetworking
 
 /// The badge of an airline: the background color of its code.
@@ -25,6 +26,7 @@ struct Badge: Hashable, Sendable {
 /// not available, the airline is shown without one.
 struct Badges: Sendable {
   private let origin: String
+  private let media: MediaLoader
   private let images: ImageLoader<Badge>
 
   /// Creates an empty collection of badges.
@@ -35,8 +37,14 @@ struct Badges: Sendable {
   init(origin: String, folder: URL) {
     self.origin = origin
     // A row does not wait for an unavailable origin; the next row requests the badge again.
-    let media = MediaLoader(directory: folder, byteLimit: 1 << 20, retry: .never)
+    media = MediaLoader(directory: folder, byteLimit: 1 << 20, retry: .never)
     images = ImageLoader(media: media) { data in try Badge(data) }
+  }
+
+  /// Shows the decoded badges and the downloads on the page of an inspector.
+  func add(to inspector: Inspector) {
+    inspector.add(images, named: "badges")
+    inspector.add(media, named: "badge files")
   }
 
   /// Returns the badge of an airline, or `nil` if it is not available at present.

@@ -34,15 +34,16 @@ final class Journal<Record: Sendable>: Sendable {
       var (end, count) = (ContinuousClock.now + Self.patience, 0)
       // What has waited since an unknown time has none.
       var hasWaited = true
-      var lastBeat = pace.beatCount
       for await record in stream {
         guard !Task.isCancelled, let self else { return }
+        let now = ContinuousClock.now
+        if now >= end { hasWaited = false }
         append(record, at: hasWaited ? nil : secondsSince1970())
         count += 1
-        guard count >= Self.burst || ContinuousClock.now >= end else { continue }
+        guard count >= Self.burst || now >= end else { continue }
         await pace.nextBeat()
-        let now = pace.beatCount
-        (hasWaited, lastBeat) = (now > lastBeat + 2, now)
+        // Without an open page, there is no beat.
+        hasWaited = ContinuousClock.now - now > .seconds(1)
         (end, count) = (ContinuousClock.now + Self.patience, 0)
       }
     }
@@ -54,8 +55,8 @@ final class Journal<Record: Sendable>: Sendable {
     reading.withLock { $0.take() }?.cancel()
   }
 
-  /// The number of records that were read.
-  var count: Int { state.withLock { $0.count } }
+  /// The number of records that were read, and how many of them were read soon after they were made.
+  var counts: (all: Int, recent: Int) { state.withLock { ($0.count, $0.recentCount) } }
 
   /// Returns the records that are new or have changed since a revision, and the present revision.
   func changes(

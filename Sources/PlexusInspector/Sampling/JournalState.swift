@@ -19,6 +19,8 @@ struct JournalState<Record: Sendable>: Sendable {
   private(set) var items: [Item] = []
   /// The number of records so far.
   private(set) var count = 0
+  /// The number of records so far whose time is known.
+  private(set) var recentCount = 0
   /// The newest revision.
   private(set) var revision = 0
   private let capacity: Int
@@ -32,6 +34,7 @@ struct JournalState<Record: Sendable>: Sendable {
   /// - Returns: Records that are no longer kept, to be released with no lock held.
   mutating func append(_ record: Record, at time: Double?, isOpen: Bool) -> ArraySlice<Item> {
     count += 1
+    if time != nil { recentCount += 1 }
     revision += 1
     items.append(
       Item(number: count, record: record, time: time, revision: revision, isOpen: isOpen)

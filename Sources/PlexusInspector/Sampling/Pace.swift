@@ -5,14 +5,10 @@ final class Pace: Sendable {
   private struct State: Sendable {
     var waiters: [Int: CheckedContinuation<Void, Never>] = [:]
     var lastWaiter = 0
-    var beatCount = 0
     var isEnded = false
   }
 
   private let state = Locked(State())
-
-  /// The number of beats so far.
-  var beatCount: Int { state.withLock { $0.beatCount } }
 
   /// Waits for the next beat, until the pace has ended, or until the task is cancelled.
   func nextBeat() async {
@@ -36,7 +32,7 @@ final class Pace: Sendable {
 
   /// Resumes the tasks that wait for a beat.
   func beat() {
-    resume { $0.beatCount += 1 }
+    resume { _ in }
   }
 
   /// Ends the pace: no task waits any longer.

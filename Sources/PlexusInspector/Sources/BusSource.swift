@@ -26,7 +26,8 @@ final class BusSource: InspectedSource {
   }
 
   var numbers: JSON {
-    ["posts": .int(posts.count)]
+    let counts = posts.counts
+    return ["posts": .int(counts.all), "recent": .int(counts.recent)]
   }
 
   func details(since revision: Int) -> (JSON, revision: Int) {

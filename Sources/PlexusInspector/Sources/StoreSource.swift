@@ -29,7 +29,11 @@ final class StoreSource<State: Sendable, Action: Sendable>: InspectedSource {
 
   var numbers: JSON {
     guard let store else { return .object([]) }
-    return ["actions": .int(actions.count), "subscribers": .int(store.subscriberCount)]
+    let counts = actions.counts
+    return [
+      "actions": .int(counts.all), "recent": .int(counts.recent),
+      "subscribers": .int(store.subscriberCount),
+    ]
   }
 
   func details(since revision: Int) -> (JSON, revision: Int) {
