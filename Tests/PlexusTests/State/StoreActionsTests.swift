@@ -24,7 +24,7 @@ import Testing
   }
 
   @Test(.guarantee(.actionsAreRecorded))
-  func `the actions of a store are those that middleware passes on`() async {
+  func `the actions of a store are the ones that middleware passes on`() async {
     let store = makeStore([
       Middleware { action, _, next in
         guard action > 0 else { return }

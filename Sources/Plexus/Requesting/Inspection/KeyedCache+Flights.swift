@@ -7,7 +7,7 @@ extension KeyedCache {
     let isWaiting: Bool
   }
 
-  /// Returns the flights in progress, those that take longest first.
+  /// Returns the flights in progress, the longest first.
   ///
   /// The first call looks for them among all entries. From then on they are entered in a list when they are launched.
   ///

@@ -113,7 +113,7 @@ extension MultiplexerMap {
     return cache.entryCopies(limit: limit, where: isIncluded).map { EntrySnapshot($0) }
   }
 
-  /// Returns the fetches in flight, those that take longest first.
+  /// Returns the fetches in flight, the longest first.
   ///
   /// A fetch belongs to the list until it ends, even if its value is not stored because its key was cleared or got another
   /// value meanwhile.

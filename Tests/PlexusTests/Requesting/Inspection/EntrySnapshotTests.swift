@@ -161,7 +161,7 @@ import Testing
   }
 
   @Test(arguments: [0, 1, 40, 100, 200])
-  func `a snapshot of entries has at most as many as requested, of those that are included`(
+  func `a snapshot of entries has at most as many as requested, of the included ones`(
     limit: Int
   ) {
     let map = makeMap()
