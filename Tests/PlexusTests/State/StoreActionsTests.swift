@@ -125,17 +125,6 @@ import Testing
     #expect(await later.first(1).count == 1)
   }
 
-  @Test func `the actions of a store change a state in place again once the reader has left`() {
-    let store = Store<[Int], Int>([]) { state, action in state.append(action) }
-    do {
-      let actions = store.actions()
-      store.dispatch(1)
-      withExtendedLifetime(actions) {}
-    }
-    for action in 2...3 { store.dispatch(action) }
-    #expect(store.state == [1, 2, 3])
-  }
-
   @Test func `the actions of a store end with the store, after those dispatched before`() async {
     var store: Store<Int, Int>? = makeStore()
     weak let former = store

@@ -225,10 +225,12 @@ import Testing
     let census = Census()
     let map = MultiplexerMap<Int, Parcel>(clock: clock) { census.parcel($0) }
     map.store(census.parcel(1), for: 1)
-    let entries = map.entries(limit: 1)
-    map.clearMemory()
-    #expect(census.living == 1)
-    withExtendedLifetime(entries) {}
+    do {
+      let entries = map.entries(limit: 1)
+      map.clearMemory()
+      #expect(census.living == 1)
+      withExtendedLifetime(entries) {}
+    }
     await census.falls(to: 0)
     #expect(map.entries(limit: 1).isEmpty)
   }
