@@ -101,8 +101,5 @@ extension MediaLoader {
 
 extension MediaItem {
   /// The key and the variant for readers.
-  fileprivate var text: String {
-    guard let variant else { return key }
-    return "\(key) \(variant)"
-  }
+  fileprivate var text: String { variant.map { "\(key) \($0)" } ?? key }
 }
