@@ -16,8 +16,9 @@ extension KeyedCache {
   func flightCopies(limit: Int) -> [FlightCopy] {
     if startWatching() { watchRunning() }
     let now = time.now()
-    let oldest = watchedFlights.sorted { $0.start < $1.start }.prefix(max(limit, 0))
-    return oldest.map { item in
+    // One that has ended can be about to be taken out.
+    let flights = watchedFlights.filter { !$0.flight.hasEnded }
+    return flights.sorted { $0.start < $1.start }.prefix(limit).map { item in
       FlightCopy(
         key: key(of: item.flight),
         age: .nanoseconds(age(of: item.start, at: now)),
