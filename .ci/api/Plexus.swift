@@ -1971,25 +1971,6 @@ final public actor Store<State, Action> : Plexus.StatefulBroadcaster where State
 
 extension Store {
 
-    action }
-    tch(
-    
-    t record in actions {
-    fter)  // Prints "0 2 2"
-    ak
-    
-    //
-    : The policy for records that the reader has not read yet: by default, a sl
-     reader miss
-    
-     the old
-    t on
-    .
-    hed before the store was released.
-    public nonisolated func actions(
-      bufferingPolicy: BufferingPolicy<ActionRecord<S
-    te, Action>> = .bufferingNewest(100)
-    ) -> AsyncStream<Ac
     nonisolated public func actions(bufferingPolicy: Plexus.BufferingPolicy<Plexus.ActionRecord<State, Action>> = .bufferingNewest(100)) -> AsyncStream<Plexus.ActionRecord<State, Action>>
 }
 
