@@ -1,4 +1,21 @@
 
+public struct ActionRecord<State, Action> : Sendable where State : Sendable, Action : Sendable {
+
+    public let action: Action
+
+    public let before: State
+
+    public let after: State
+
+    public init(action: Action, before: State, after: State)
+}
+
+extension ActionRecord : Equatable where State : Equatable, Action : Equatable {
+}
+
+extension ActionRecord : Hashable where State : Hashable, Action : Hashable {
+}
+
 public struct Author : Hashable, Sendable {
 
     public init()
@@ -60,6 +77,13 @@ extension Broadcaster {
 
 }
 
+extension Broadcaster {
+
+    nonisolated public func subscriberSnapshots(limit: Int = 1_000) -> [Plexus.SubscriberSnapshot]
+
+    nonisolated public var sentCount: Int? { get }
+}
+
 public typealias BufferingPolicy<Element> = AsyncStream<Element>.Continuation.BufferingPolicy
 
 public enum CacheCapacity<Value> : Sendable where Value : Sendable {
@@ -114,6 +138,15 @@ extension CacheEntry : Equatable where Value : Equatable {
 }
 
 extension CacheEntry : Hashable where Value : Hashable {
+}
+
+public enum CacheEntryState : Hashable, Sendable {
+
+    case fresh
+
+    case stale
+
+    case failed
 }
 
 @nonexhaustive public enum CacheEvent : Sendable {
@@ -210,9 +243,13 @@ public struct CachePolicy : Sendable {
 
     public var staleTimeToLive: Duration?
 
+    public var maximumConcurrentFetches: Int?
+
+    public var maximumWaitingFetches: Int?
+
     public init(timeToLive: Duration = .seconds(30 * 60), staleWhileRevalidate: Duration = .zero, usesCachedValue: @escaping @Sendable (any Error) -> Bool = { error in
       (error as? any ConnectivityFailure)?.isConnectivityFailure == true
-    }, failureTimeToLive: Duration = .zero, retry: Plexus.RetryPolicy = .never, fetchTimeout: Duration? = nil, whenUnobserved: Plexus.CachePolicy.UnobservedFetch = .finishAndStore, cacherRead: Plexus.CachePolicy.CacherRead = .afterConnectivityError, expiryJitter: Double = 0, timeToIdle: Duration? = nil, refreshAhead: Duration = .zero, softTimeout: Duration? = nil, storageTimeout: Duration = .seconds(5), writeBehind: Duration? = nil, maximumRetryAfter: Duration = .seconds(60), inheritsTaskLocals: Bool = false, staleTimeToLive: Duration? = nil)
+    }, failureTimeToLive: Duration = .zero, retry: Plexus.RetryPolicy = .never, fetchTimeout: Duration? = nil, whenUnobserved: Plexus.CachePolicy.UnobservedFetch = .finishAndStore, cacherRead: Plexus.CachePolicy.CacherRead = .afterConnectivityError, expiryJitter: Double = 0, timeToIdle: Duration? = nil, refreshAhead: Duration = .zero, softTimeout: Duration? = nil, storageTimeout: Duration = .seconds(5), writeBehind: Duration? = nil, maximumRetryAfter: Duration = .seconds(60), inheritsTaskLocals: Bool = false, staleTimeToLive: Duration? = nil, maximumConcurrentFetches: Int? = nil, maximumWaitingFetches: Int? = nil)
 }
 
 extension CachePolicy {
@@ -260,9 +297,13 @@ public struct CacheStatistics : Hashable, Sendable {
 
     public var abandoned: Int
 
+    public var running: Int
+
+    public var waiting: Int
+
     public var hitRate: Double { get }
 
-    @inlinable public init(hits: Int = 0, staleHits: Int = 0, misses: Int = 0, joins: Int = 0, fetches: Int = 0, failures: Int = 0, evictions: Int = 0, cacherErrors: Int = 0, restorations: Int = 0, revalidations: Int = 0, fetchTime: Duration = .zero, longestFetch: Duration = .zero, abandoned: Int = 0)
+    @inlinable public init(hits: Int = 0, staleHits: Int = 0, misses: Int = 0, joins: Int = 0, fetches: Int = 0, failures: Int = 0, evictions: Int = 0, cacherErrors: Int = 0, restorations: Int = 0, revalidations: Int = 0, fetchTime: Duration = .zero, longestFetch: Duration = .zero, abandoned: Int = 0, running: Int = 0, waiting: Int = 0)
 
     public static func + (left: Plexus.CacheStatistics, right: Plexus.CacheStatistics) -> Plexus.CacheStatistics
 }
@@ -573,6 +614,33 @@ extension EventBus {
     public func publish<E>(_ event: E, scope: Plexus.EventScope? = nil) async throws where E : Plexus.Event, E : Decodable, E : Encodable
 }
 
+extension EventBus {
+
+    public struct ChannelSnapshot : Sendable {
+
+        public let type: any Plexus.Event.Type
+
+        public let scope: Plexus.EventScope?
+
+        public let subscriberCount: Int
+
+        public let handlerCount: Int
+
+        public let pendingCount: Int
+
+        public let pendingEvents: [any Plexus.Event]
+
+        public var typeName: String { get }
+    }
+
+    nonisolated public func snapshot(pendingLimit: Int = 100) -> [Plexus.EventBus.ChannelSnapshot]
+}
+
+extension EventBus {
+
+    nonisolated public func posts(bufferingPolicy: Plexus.BufferingPolicy<Plexus.EventPost> = .bufferingNewest(1_000)) -> AsyncStream<Plexus.EventPost>
+}
+
 public protocol EventLink : AnyObject, Sendable {
 
     var codec: any Plexus.LinkCodec { get }
@@ -612,11 +680,33 @@ public struct EventPersistence : Sendable, Hashable {
     public static func persistent(_ rule: Plexus.PersistenceRule, limit: Int? = nil, timeToLive: Duration? = nil) -> Plexus.EventPersistence
 }
 
+public struct EventPost : Sendable {
+
+    public let event: any Plexus.Event
+
+    public let scope: Plexus.EventScope?
+
+    public let time: Duration
+
+    public internal(set) var subscriberCount: Int { get }
+
+    public internal(set) var isRetained: Bool { get }
+
+    public var typeName: String { get }
+
+    public var outcome: Plexus.PostOutcome? { get }
+}
+
 public struct EventScope : Hashable, Sendable, ExpressibleByStringLiteral {
 
     public init(_ id: some Hashable & Sendable)
 
     public init(stringLiteral value: String)
+}
+
+extension EventScope : CustomStringConvertible {
+
+    public var description: String { get }
 }
 
 public struct FetchContext<Value> : Sendable where Value : Sendable {
@@ -918,6 +1008,39 @@ final public actor Multiplexer<Value> : Plexus.StatefulBroadcaster, Plexus.Reque
 
 extension Multiplexer {
 
+    public struct EntrySnapshot : Sendable {
+
+        public typealias State = Plexus.CacheEntryState
+
+        public let value: Value?
+
+        public let state: Plexus.Multiplexer<Value>.EntrySnapshot.State
+
+        public let error: (any Error)?
+
+        public let age: Duration
+
+        public let timeLeft: Duration?
+
+        public var isFresh: Bool { get }
+    }
+
+    public struct FlightSnapshot : Sendable {
+
+        public let age: Duration
+
+        public let callerCount: Int
+
+        public let isWaiting: Bool
+    }
+
+    nonisolated public var entry: Plexus.Multiplexer<Value>.EntrySnapshot? { get }
+
+    nonisolated public var flight: Plexus.Multiplexer<Value>.FlightSnapshot? { get }
+}
+
+extension Multiplexer {
+
     nonisolated public func subscribe(refetching: Plexus.Refetching, bufferingPolicy: Plexus.BufferingPolicy<Plexus.LoadState<Value>> = .bufferingNewest(1)) -> AsyncStream<Plexus.LoadState<Value>>
 
     nonisolated public func subscription(refetching: Plexus.Refetching, bufferingPolicy: Plexus.BufferingPolicy<Plexus.LoadState<Value>> = .bufferingNewest(1)) -> Plexus.Subscription<Plexus.LoadState<Value>>
@@ -947,6 +1070,8 @@ extension Multiplexer {
     case storageTimedOut(after: Duration)
 
     case storageOverloaded
+
+    case overloaded
 }
 
 extension MultiplexerError : Plexus.OriginFailure {
@@ -1003,6 +1128,47 @@ final public actor MultiplexerMap<Key, Value> where Key : Hashable, Key : Sendab
 
 extension MultiplexerMap {
 
+    public struct EntrySnapshot : Sendable {
+
+        public typealias State = Plexus.CacheEntryState
+
+        public let key: Key
+
+        public let value: Value?
+
+        public let state: Plexus.MultiplexerMap<Key, Value>.EntrySnapshot.State
+
+        public let error: (any Error)?
+
+        public let age: Duration
+
+        public let timeLeft: Duration?
+
+        public let tags: [Plexus.CacheTag]
+
+        public let cost: Int
+
+        public var isFresh: Bool { get }
+    }
+
+    public struct FlightSnapshot : Sendable {
+
+        public let key: Key
+
+        public let age: Duration
+
+        public let callerCount: Int
+
+        public let isWaiting: Bool
+    }
+
+    nonisolated public func entries(limit: Int, where isIncluded: (Key) -> Bool = { _ in true }) -> [Plexus.MultiplexerMap<Key, Value>.EntrySnapshot]
+
+    nonisolated public func flights(limit: Int) -> [Plexus.MultiplexerMap<Key, Value>.FlightSnapshot]
+}
+
+extension MultiplexerMap {
+
     public struct Entry : Plexus.StatefulBroadcaster, Plexus.Requestable {
 
         public typealias Element = Plexus.LoadState<Value>
@@ -1036,38 +1202,38 @@ extension MultiplexerMap {
 
 extension MultiplexerMap {
 
-    @inlinable public static func bulk(id: String? = nil, policy: Plexus.CachePolicy = CachePolicy(), capacity: Plexus.CacheCapacity<Value> = .unbounded, tagging: (@Sendable (Key) -> [Plexus.CacheTag])? = nil, clock: any Clock<Duration> = ContinuousClock(), window: Duration = .zero, maximumBatchSize: Int? = nil, onFetch: @escaping @Sendable ([Key]) async throws -> [Key : Value]) -> Plexus.MultiplexerMap<Key, Value>
+    @inlinable public static func bulk(id: String? = nil, policy: Plexus.CachePolicy = CachePolicy(), capacity: Plexus.CacheCapacity<Value> = .unbounded, tagging: (@Sendable (Key) -> [Plexus.CacheTag])? = nil, valueTagging: (@Sendable (Key, Value) -> [Plexus.CacheTag])? = nil, clock: any Clock<Duration> = ContinuousClock(), window: Duration = .zero, maximumBatchSize: Int? = nil, onFetch: @escaping @Sendable ([Key]) async throws -> [Key : Value]) -> Plexus.MultiplexerMap<Key, Value>
 
-    @inlinable public static func bulk(id: String? = nil, policy: Plexus.CachePolicy = CachePolicy(), capacity: Plexus.CacheCapacity<Value> = .unbounded, tagging: (@Sendable (Key) -> [Plexus.CacheTag])? = nil, clock: any Clock<Duration> = ContinuousClock(), window: Duration = .zero, maximumBatchSize: Int? = nil, onFetch: @escaping @Sendable ([Key]) async throws -> [Key : Result<Plexus.FetchResult<Value>, any Error>]) -> Plexus.MultiplexerMap<Key, Value>
+    @inlinable public static func bulk(id: String? = nil, policy: Plexus.CachePolicy = CachePolicy(), capacity: Plexus.CacheCapacity<Value> = .unbounded, tagging: (@Sendable (Key) -> [Plexus.CacheTag])? = nil, valueTagging: (@Sendable (Key, Value) -> [Plexus.CacheTag])? = nil, clock: any Clock<Duration> = ContinuousClock(), window: Duration = .zero, maximumBatchSize: Int? = nil, onFetch: @escaping @Sendable ([Key]) async throws -> [Key : Result<Plexus.FetchResult<Value>, any Error>]) -> Plexus.MultiplexerMap<Key, Value>
 
-    @inlinable public static func bulk(id: String? = nil, policy: Plexus.CachePolicy = CachePolicy(), capacity: Plexus.CacheCapacity<Value> = .unbounded, cacher: (any Plexus.Cacher<Value>)?, keyName: @escaping @Sendable (Key) -> String, tagging: (@Sendable (Key) -> [Plexus.CacheTag])? = nil, clock: any Clock<Duration> = ContinuousClock(), window: Duration = .zero, maximumBatchSize: Int? = nil, onFetch: @escaping @Sendable ([Key]) async throws -> [Key : Value]) -> Plexus.MultiplexerMap<Key, Value>
+    @inlinable public static func bulk(id: String? = nil, policy: Plexus.CachePolicy = CachePolicy(), capacity: Plexus.CacheCapacity<Value> = .unbounded, cacher: (any Plexus.Cacher<Value>)?, keyName: @escaping @Sendable (Key) -> String, tagging: (@Sendable (Key) -> [Plexus.CacheTag])? = nil, valueTagging: (@Sendable (Key, Value) -> [Plexus.CacheTag])? = nil, clock: any Clock<Duration> = ContinuousClock(), window: Duration = .zero, maximumBatchSize: Int? = nil, onFetch: @escaping @Sendable ([Key]) async throws -> [Key : Value]) -> Plexus.MultiplexerMap<Key, Value>
 
-    @inlinable public static func bulk(id: String? = nil, policy: Plexus.CachePolicy = CachePolicy(), capacity: Plexus.CacheCapacity<Value> = .unbounded, cacher: (any Plexus.Cacher<Value>)?, keyName: @escaping @Sendable (Key) -> String, tagging: (@Sendable (Key) -> [Plexus.CacheTag])? = nil, clock: any Clock<Duration> = ContinuousClock(), window: Duration = .zero, maximumBatchSize: Int? = nil, onFetch: @escaping @Sendable ([Key]) async throws -> [Key : Result<Plexus.FetchResult<Value>, any Error>]) -> Plexus.MultiplexerMap<Key, Value>
+    @inlinable public static func bulk(id: String? = nil, policy: Plexus.CachePolicy = CachePolicy(), capacity: Plexus.CacheCapacity<Value> = .unbounded, cacher: (any Plexus.Cacher<Value>)?, keyName: @escaping @Sendable (Key) -> String, tagging: (@Sendable (Key) -> [Plexus.CacheTag])? = nil, valueTagging: (@Sendable (Key, Value) -> [Plexus.CacheTag])? = nil, clock: any Clock<Duration> = ContinuousClock(), window: Duration = .zero, maximumBatchSize: Int? = nil, onFetch: @escaping @Sendable ([Key]) async throws -> [Key : Result<Plexus.FetchResult<Value>, any Error>]) -> Plexus.MultiplexerMap<Key, Value>
 }
 
 extension MultiplexerMap where Key : LosslessStringConvertible {
 
-    @inlinable public static func bulk(id: String? = nil, policy: Plexus.CachePolicy = CachePolicy(), capacity: Plexus.CacheCapacity<Value> = .unbounded, cacher: (any Plexus.Cacher<Value>)?, tagging: (@Sendable (Key) -> [Plexus.CacheTag])? = nil, clock: any Clock<Duration> = ContinuousClock(), window: Duration = .zero, maximumBatchSize: Int? = nil, onFetch: @escaping @Sendable ([Key]) async throws -> [Key : Value]) -> Plexus.MultiplexerMap<Key, Value>
+    @inlinable public static func bulk(id: String? = nil, policy: Plexus.CachePolicy = CachePolicy(), capacity: Plexus.CacheCapacity<Value> = .unbounded, cacher: (any Plexus.Cacher<Value>)?, tagging: (@Sendable (Key) -> [Plexus.CacheTag])? = nil, valueTagging: (@Sendable (Key, Value) -> [Plexus.CacheTag])? = nil, clock: any Clock<Duration> = ContinuousClock(), window: Duration = .zero, maximumBatchSize: Int? = nil, onFetch: @escaping @Sendable ([Key]) async throws -> [Key : Value]) -> Plexus.MultiplexerMap<Key, Value>
 
-    @inlinable public static func bulk(id: String? = nil, policy: Plexus.CachePolicy = CachePolicy(), capacity: Plexus.CacheCapacity<Value> = .unbounded, cacher: (any Plexus.Cacher<Value>)?, tagging: (@Sendable (Key) -> [Plexus.CacheTag])? = nil, clock: any Clock<Duration> = ContinuousClock(), window: Duration = .zero, maximumBatchSize: Int? = nil, onFetch: @escaping @Sendable ([Key]) async throws -> [Key : Result<Plexus.FetchResult<Value>, any Error>]) -> Plexus.MultiplexerMap<Key, Value>
+    @inlinable public static func bulk(id: String? = nil, policy: Plexus.CachePolicy = CachePolicy(), capacity: Plexus.CacheCapacity<Value> = .unbounded, cacher: (any Plexus.Cacher<Value>)?, tagging: (@Sendable (Key) -> [Plexus.CacheTag])? = nil, valueTagging: (@Sendable (Key, Value) -> [Plexus.CacheTag])? = nil, clock: any Clock<Duration> = ContinuousClock(), window: Duration = .zero, maximumBatchSize: Int? = nil, onFetch: @escaping @Sendable ([Key]) async throws -> [Key : Result<Plexus.FetchResult<Value>, any Error>]) -> Plexus.MultiplexerMap<Key, Value>
 }
 
 extension MultiplexerMap {
 
-    @inlinable public convenience init(id: String? = nil, policy: Plexus.CachePolicy = CachePolicy(), capacity: Plexus.CacheCapacity<Value> = .unbounded, tagging: (@Sendable (Key) -> [Plexus.CacheTag])? = nil, clock: any Clock<Duration> = ContinuousClock(), onKeyFetch: @escaping @Sendable (Key) async throws -> Value)
+    @inlinable public convenience init(id: String? = nil, policy: Plexus.CachePolicy = CachePolicy(), capacity: Plexus.CacheCapacity<Value> = .unbounded, tagging: (@Sendable (Key) -> [Plexus.CacheTag])? = nil, valueTagging: (@Sendable (Key, Value) -> [Plexus.CacheTag])? = nil, clock: any Clock<Duration> = ContinuousClock(), onKeyFetch: @escaping @Sendable (Key) async throws -> Value)
 
-    @inlinable public convenience init(id: String? = nil, policy: Plexus.CachePolicy = CachePolicy(), capacity: Plexus.CacheCapacity<Value> = .unbounded, tagging: (@Sendable (Key) -> [Plexus.CacheTag])? = nil, clock: any Clock<Duration> = ContinuousClock(), onKeyFetch: @escaping @Sendable (Key, Plexus.FetchContext<Value>) async throws -> Plexus.FetchResult<Value>)
+    @inlinable public convenience init(id: String? = nil, policy: Plexus.CachePolicy = CachePolicy(), capacity: Plexus.CacheCapacity<Value> = .unbounded, tagging: (@Sendable (Key) -> [Plexus.CacheTag])? = nil, valueTagging: (@Sendable (Key, Value) -> [Plexus.CacheTag])? = nil, clock: any Clock<Duration> = ContinuousClock(), onKeyFetch: @escaping @Sendable (Key, Plexus.FetchContext<Value>) async throws -> Plexus.FetchResult<Value>)
 
-    @inlinable public convenience init(id: String? = nil, policy: Plexus.CachePolicy = CachePolicy(), capacity: Plexus.CacheCapacity<Value> = .unbounded, cacher: (any Plexus.Cacher<Value>)?, keyName: @escaping @Sendable (Key) -> String, tagging: (@Sendable (Key) -> [Plexus.CacheTag])? = nil, clock: any Clock<Duration> = ContinuousClock(), onKeyFetch: @escaping @Sendable (Key) async throws -> Value)
+    @inlinable public convenience init(id: String? = nil, policy: Plexus.CachePolicy = CachePolicy(), capacity: Plexus.CacheCapacity<Value> = .unbounded, cacher: (any Plexus.Cacher<Value>)?, keyName: @escaping @Sendable (Key) -> String, tagging: (@Sendable (Key) -> [Plexus.CacheTag])? = nil, valueTagging: (@Sendable (Key, Value) -> [Plexus.CacheTag])? = nil, clock: any Clock<Duration> = ContinuousClock(), onKeyFetch: @escaping @Sendable (Key) async throws -> Value)
 
-    @inlinable public convenience init(id: String? = nil, policy: Plexus.CachePolicy = CachePolicy(), capacity: Plexus.CacheCapacity<Value> = .unbounded, cacher: (any Plexus.Cacher<Value>)?, keyName: @escaping @Sendable (Key) -> String, tagging: (@Sendable (Key) -> [Plexus.CacheTag])? = nil, clock: any Clock<Duration> = ContinuousClock(), onKeyFetch: @escaping @Sendable (Key, Plexus.FetchContext<Value>) async throws -> Plexus.FetchResult<Value>)
+    @inlinable public convenience init(id: String? = nil, policy: Plexus.CachePolicy = CachePolicy(), capacity: Plexus.CacheCapacity<Value> = .unbounded, cacher: (any Plexus.Cacher<Value>)?, keyName: @escaping @Sendable (Key) -> String, tagging: (@Sendable (Key) -> [Plexus.CacheTag])? = nil, valueTagging: (@Sendable (Key, Value) -> [Plexus.CacheTag])? = nil, clock: any Clock<Duration> = ContinuousClock(), onKeyFetch: @escaping @Sendable (Key, Plexus.FetchContext<Value>) async throws -> Plexus.FetchResult<Value>)
 }
 
 extension MultiplexerMap where Key : LosslessStringConvertible {
 
-    @inlinable public convenience init(id: String? = nil, policy: Plexus.CachePolicy = CachePolicy(), capacity: Plexus.CacheCapacity<Value> = .unbounded, cacher: (any Plexus.Cacher<Value>)?, tagging: (@Sendable (Key) -> [Plexus.CacheTag])? = nil, clock: any Clock<Duration> = ContinuousClock(), onKeyFetch: @escaping @Sendable (Key) async throws -> Value)
+    @inlinable public convenience init(id: String? = nil, policy: Plexus.CachePolicy = CachePolicy(), capacity: Plexus.CacheCapacity<Value> = .unbounded, cacher: (any Plexus.Cacher<Value>)?, tagging: (@Sendable (Key) -> [Plexus.CacheTag])? = nil, valueTagging: (@Sendable (Key, Value) -> [Plexus.CacheTag])? = nil, clock: any Clock<Duration> = ContinuousClock(), onKeyFetch: @escaping @Sendable (Key) async throws -> Value)
 
-    @inlinable public convenience init(id: String? = nil, policy: Plexus.CachePolicy = CachePolicy(), capacity: Plexus.CacheCapacity<Value> = .unbounded, cacher: (any Plexus.Cacher<Value>)?, tagging: (@Sendable (Key) -> [Plexus.CacheTag])? = nil, clock: any Clock<Duration> = ContinuousClock(), onKeyFetch: @escaping @Sendable (Key, Plexus.FetchContext<Value>) async throws -> Plexus.FetchResult<Value>)
+    @inlinable public convenience init(id: String? = nil, policy: Plexus.CachePolicy = CachePolicy(), capacity: Plexus.CacheCapacity<Value> = .unbounded, cacher: (any Plexus.Cacher<Value>)?, tagging: (@Sendable (Key) -> [Plexus.CacheTag])? = nil, valueTagging: (@Sendable (Key, Value) -> [Plexus.CacheTag])? = nil, clock: any Clock<Duration> = ContinuousClock(), onKeyFetch: @escaping @Sendable (Key, Plexus.FetchContext<Value>) async throws -> Plexus.FetchResult<Value>)
 }
 
 extension MultiplexerMap {
@@ -1560,6 +1726,37 @@ public struct RetryPolicy : Hashable, Sendable {
     public static func exponential(attempts: Int, base: Duration, cap: Duration, jitter: Double) -> Plexus.RetryPolicy
 }
 
+final public actor SavedState {
+
+    deinit
+
+    public func clear() async throws
+
+    nonisolated public func events(bufferingPolicy: Plexus.BufferingPolicy<Plexus.CacheEvent> = .unbounded) -> AsyncStream<Plexus.CacheEvent>
+
+    @discardableResult
+    nonisolated public func register(in repository: Plexus.MuxRepository = .shared) -> Self
+}
+
+extension SavedState : Plexus.RepositoryMember {
+
+    public func flush() async throws
+
+    nonisolated public func invalidate()
+
+    nonisolated public func pause()
+
+    nonisolated public func resume()
+
+    public func removeStored() async throws
+
+    nonisolated public func clearMemory()
+
+    nonisolated public var name: String { get }
+
+    nonisolated public var statistics: Plexus.CacheStatistics? { get }
+}
+
 public enum SharedCache : Sendable {
 
     public struct Wish : Hashable, Sendable {
@@ -1729,6 +1926,10 @@ public protocol StatefulBroadcaster<Element> : Plexus.Broadcaster {
 
 extension StatefulBroadcaster {
 
+    nonisolated public func map<Output>(_ transform: @escaping @Sendable (Self.Element) -> Output) -> some Plexus.StatefulBroadcaster<Output> where Output : Sendable
+
+    nonisolated public func removeDuplicates() -> some Plexus.StatefulBroadcaster<Self.Element> where Self.Element : Equatable
+
     nonisolated public func select<V>(_ path: any KeyPath<Self.Element, V> & Sendable) -> some Plexus.StatefulBroadcaster<V> where V : Equatable, V : Sendable
 
     nonisolated public func select<V>(_ select: @escaping @Sendable (Self.Element) -> V) -> some Plexus.StatefulBroadcaster<V> where V : Equatable, V : Sendable
@@ -1738,6 +1939,11 @@ extension StatefulBroadcaster {
 extension StatefulBroadcaster {
 
     nonisolated public func subscribe() -> AsyncStream<Self.Element>
+}
+
+extension StatefulBroadcaster {
+
+    nonisolated public func persist(in cacher: any Plexus.Cacher<Self.Element>, as key: String, delay: Duration = .milliseconds(500), clock: any Clock<Duration> = ContinuousClock()) -> Plexus.SavedState
 }
 
 final public actor Store<State, Action> : Plexus.StatefulBroadcaster where State : Sendable, Action : Sendable {
@@ -1765,6 +1971,11 @@ final public actor Store<State, Action> : Plexus.StatefulBroadcaster where State
 
 extension Store {
 
+    nonisolated public func actions(bufferingPolicy: Plexus.BufferingPolicy<Plexus.ActionRecord<State, Action>> = .bufferingNewest(100)) -> AsyncStream<Plexus.ActionRecord<State, Action>>
+}
+
+extension Store {
+
     @inlinable nonisolated public func changes<V>(of path: any KeyPath<State, V> & Sendable, bufferingPolicy: Plexus.BufferingPolicy<Plexus.Change<V>> = .unbounded) -> AsyncStream<Plexus.Change<V>> where V : Equatable, V : Sendable
 
     @inlinable nonisolated public func changes<V>(of select: @escaping @Sendable (State) -> V, bufferingPolicy: Plexus.BufferingPolicy<Plexus.Change<V>> = .unbounded) -> AsyncStream<Plexus.Change<V>> where V : Equatable, V : Sendable
@@ -1774,6 +1985,24 @@ extension Store {
     @inlinable nonisolated public func subscription<V>(toChangesOf select: @escaping @Sendable (State) -> V, bufferingPolicy: Plexus.BufferingPolicy<Plexus.Change<V>> = .unbounded) -> Plexus.Subscription<Plexus.Change<V>> where V : Equatable, V : Sendable
 
     @inlinable nonisolated public func page<P, A>(_ initial: (State) -> P, middleware: [Plexus.Middleware<P, A>] = [], reducer: @escaping Plexus.Reducer<P, A>) -> Plexus.PageStore<State, Action, P, A> where P : Sendable, A : Sendable
+}
+
+public struct SubscriberSnapshot : Hashable, Identifiable, Sendable {
+
+    public enum Kind : Hashable, Sendable {
+
+        case stream
+
+        case handler
+    }
+
+    public let id: Int
+
+    public let kind: Plexus.SubscriberSnapshot.Kind
+
+    public let bufferedCount: Int?
+
+    public let droppedCount: Int?
 }
 
 public struct Subscription<Element> : AsyncSequence, Sendable where Element : Sendable {
@@ -1839,6 +2068,8 @@ public struct Zipper<each R> : Sendable where repeat each R : Plexus.Requestable
 
     @inlinable public func values() async throws -> (repeat (each R).Value)
 }
+
+nonisolated public func combine<each Source, Output>(_ source: repeat each Source, transform: @escaping @Sendable (repeat (each Source).Element) -> Output) -> some Plexus.StatefulBroadcaster<Output> where repeat each Source : Plexus.StatefulBroadcaster, Output : Sendable
 
 extension AsyncSequence where Self : Sendable, Self.Element : Sendable, Self.Failure == Never {
 

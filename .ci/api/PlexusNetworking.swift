@@ -10,6 +10,9 @@ public struct DownloadProgress : Hashable, Sendable {
     public var fraction: Double? { get }
 }
 
+public struct HTTPAccounts : Sendable {
+}
+
 final public actor HTTPCache<Value> where Value : Sendable {
 
     public convenience init(id: String? = nil, policy: Plexus.CachePolicy = .http, capacity: Plexus.CacheCapacity<Value> = .count(1_000), transport: any PlexusNetworking.HTTPTransport = URLSessionTransport.shared, rules: PlexusNetworking.HTTPRules = HTTPRules(), clock: any Clock<Duration> = ContinuousClock(), now: @escaping @Sendable () -> Date = { Date() }, update: (@Sendable (Value, PlexusNetworking.HTTPResponse) -> Value)? = nil, decode: @escaping @Sendable (PlexusNetworking.HTTPResponse) async throws -> Value)
@@ -124,6 +127,12 @@ public struct HTTPRedirectRules : Sendable, Hashable {
     case methodOfFile(String, URL)
 
     case cookiesRemoved
+
+    case accountChanged
+
+    case signedOut
+
+    case authorizedForOtherOrigin(URL?)
 }
 
 extension HTTPRequestError : Plexus.OriginFailure {
@@ -213,12 +222,16 @@ public protocol HTTPTransport : Sendable {
 
     var headers: [String : String] { get }
 
+    var accounts: PlexusNetworking.HTTPAccounts? { get }
+
     @concurrent func send(_ request: URLRequest, to receiver: any PlexusNetworking.HTTPReceiver) async throws
 }
 
 extension HTTPTransport {
 
     public var headers: [String : String] { get }
+
+    public var accounts: PlexusNetworking.HTTPAccounts? { get }
 }
 
 final public actor ImageLoader<Image> where Image : Sendable {
@@ -283,6 +296,48 @@ extension ImageLoader : Plexus.RepositoryMember {
     nonisolated public var statistics: Plexus.CacheStatistics? { get }
 }
 
+extension ImageLoader {
+
+    nonisolated public func entries(limit: Int, where isIncluded: (String) -> Bool = { _ in true }) -> [PlexusNetworking.MediaEntrySnapshot]
+
+    nonisolated public func flights(limit: Int) -> [PlexusNetworking.MediaFlightSnapshot]
+}
+
+public struct ImageVariant : Sendable, Hashable {
+
+    public init(width: Int, height: Int)
+
+    public init(_ name: String, version: Int = 1)
+
+    public var width: Int? { get }
+
+    public var height: Int? { get }
+
+    public var name: String? { get }
+
+    public var version: Int? { get }
+
+    public static let maximumSide: Int
+
+    public var isValid: Bool { get }
+}
+
+extension ImageVariant : CustomStringConvertible {
+
+    public var description: String { get }
+}
+
+public struct MediaEntrySnapshot : Sendable {
+
+    public let key: String
+
+    public let state: Plexus.CacheEntryState
+
+    public let age: Duration
+
+    public let cost: Int
+}
+
 @nonexhaustive public enum MediaError : Error, Hashable, Sendable {
 
     case unsupportedScheme(URL)
@@ -296,11 +351,24 @@ extension ImageLoader : Plexus.RepositoryMember {
     case fileTooLarge(limit: Int64)
 
     case cleared
+
+    case invalidVariant(PlexusNetworking.ImageVariant)
 }
 
 extension MediaError : CustomStringConvertible {
 
     public var description: String { get }
+}
+
+public struct MediaFlightSnapshot : Sendable {
+
+    public let key: String
+
+    public let age: Duration
+
+    public let callerCount: Int
+
+    public let isWaiting: Bool
 }
 
 final public actor MediaLoader {
@@ -372,6 +440,11 @@ extension MediaLoader {
     nonisolated public func prefetch(_ urls: some Sequence<URL>)
 }
 
+extension MediaLoader {
+
+    nonisolated public func flights(limit: Int) -> [PlexusNetworking.MediaFlightSnapshot]
+}
+
 public struct MediaRequest : Sendable, Hashable {
 
     public var url: URL
@@ -382,7 +455,9 @@ public struct MediaRequest : Sendable, Hashable {
 
     public var priority: TaskPriority?
 
-    public init(_ url: URL, headers: [String : String] = [:], cacheKey: String? = nil, priority: TaskPriority? = nil)
+    public var variant: PlexusNetworking.ImageVariant?
+
+    public init(_ url: URL, headers: [String : String] = [:], cacheKey: String? = nil, priority: TaskPriority? = nil, variant: PlexusNetworking.ImageVariant? = nil)
 
     public func hash(into hasher: inout Hasher)
 }
@@ -395,7 +470,9 @@ public struct MediaResponse : Sendable, Hashable {
 
     public let type: String?
 
-    public init(url: URL, file: URL? = nil, type: String? = nil)
+    public let variant: PlexusNetworking.ImageVariant?
+
+    public init(url: URL, file: URL? = nil, type: String? = nil, variant: PlexusNetworking.ImageVariant? = nil)
 }
 
 final public class Prefetcher : Sendable {
@@ -419,6 +496,17 @@ final public class Prefetcher : Sendable {
     public func resume()
 
     public var isPaused: Bool { get }
+}
+
+final public actor TokenTransport<Token> : PlexusNetworking.HTTPTransport where Token : Sendable {
+
+    public init(base: any PlexusNetworking.HTTPTransport = URLSessionTransport.shared, origin: URL, token: Plexus.Multiplexer<Token>, account: @escaping @Sendable (Token) -> String, authorize: @escaping @Sendable (inout URLRequest, Token) throws -> Void, onSignedOut: @escaping @Sendable (any Error) -> Void = { _ in })
+
+    nonisolated public var headers: [String : String] { get }
+
+    nonisolated public var accounts: PlexusNetworking.HTTPAccounts? { get }
+
+    @concurrent nonisolated public func send(_ request: URLRequest, to receiver: any PlexusNetworking.HTTPReceiver) async throws
 }
 
 final public class URLSessionTransport : PlexusNetworking.HTTPTransport {

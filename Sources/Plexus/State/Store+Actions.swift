@@ -41,9 +41,8 @@ extension Store {
   /// preceding action. Actions that are dispatched before this call can be among them if the store is busy. Without drops
   /// by the buffering policy, there is no gap.
   ///
-  /// While there is no reader, an action costs no more than a look whether there is one. With a reader, the state before
-  /// stays alive during the reduction: a reducer that changes an array or a dictionary in place copies it first. Records
-  /// keep their states alive until they are read or dropped.
+  /// While there is no reader, an action costs no more than a look whether there is one. Records keep their states alive
+  /// until they are read or dropped.
   ///
   /// ```swift
   /// let store = Store<Int, Int>(0) { state, action in state += action }

@@ -64,7 +64,7 @@ extension ImageLoader {
     }
   }
 
-  /// Returns the values that are being downloaded or decoded, those that take longest first.
+  /// Returns the values that are being downloaded or decoded, the longest first.
   ///
   /// - Parameter limit: The maximum number of values.
   /// - Returns: The values.
@@ -82,7 +82,7 @@ extension ImageLoader {
 }
 
 extension MediaLoader {
-  /// Returns the downloads in progress, those that take longest first.
+  /// Returns the downloads in progress, the longest first.
   ///
   /// - Parameter limit: The maximum number of downloads.
   /// - Returns: The downloads.
@@ -101,8 +101,5 @@ extension MediaLoader {
 
 extension MediaItem {
   /// The key and the variant for readers.
-  fileprivate var text: String {
-    guard let variant else { return key }
-    return "\(key) \(variant)"
-  }
+  fileprivate var text: String { variant.map { "\(key) \($0)" } ?? key }
 }

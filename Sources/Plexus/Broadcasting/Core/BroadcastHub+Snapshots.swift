@@ -11,7 +11,7 @@ extension BroadcastHub {
     var result: [SubscriberSnapshot] = []
     var readers: [Reader] = []
     state.withLock { state in
-      guard !state.isFinished, state.subscriberCount > 0 else { return }
+      guard !state.isFinished else { return }
       result.reserveCapacity(min(limit, state.subscriberCount))
       let known = knownReaders(&state)
       for buffer in (state.others?.buffers ?? []).prefix(limit) {

@@ -55,7 +55,7 @@ extension EventBus {
   /// order. Reading the records counts as no subscription, and never delays an event. A record keeps its event alive.
   ///
   /// While there is no reader, a post costs no more than a look whether there is one. With a reader, every post takes the
-  /// lock of its type and scope, as a post that is waited for does. The call itself is cheap.
+  /// lock of its type and scope, as a post that is waited for does.
   ///
   /// ```swift
   /// struct LoggedIn: Event {

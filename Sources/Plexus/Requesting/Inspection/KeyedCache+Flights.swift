@@ -7,7 +7,7 @@ extension KeyedCache {
     let isWaiting: Bool
   }
 
-  /// Returns the flights in progress, those that take longest first.
+  /// Returns the flights in progress, the longest first.
   ///
   /// The first call looks for them among all entries. From then on they are entered in a list when they are launched.
   ///
@@ -16,8 +16,9 @@ extension KeyedCache {
   func flightCopies(limit: Int) -> [FlightCopy] {
     if startWatching() { watchRunning() }
     let now = time.now()
-    let oldest = watchedFlights.sorted { $0.start < $1.start }.prefix(max(limit, 0))
-    return oldest.map { item in
+    // One that has ended can be about to be taken out.
+    let flights = watchedFlights.filter { !$0.flight.hasEnded }
+    return flights.sorted { $0.start < $1.start }.prefix(limit).map { item in
       FlightCopy(
         key: key(of: item.flight),
         age: .nanoseconds(age(of: item.start, at: now)),

@@ -86,7 +86,7 @@ extension MultiplexerMap {
   /// The entries have a value or a remembered failure. Reading them starts no fetch, is not counted in the statistics,
   /// and counts as no use: it changes neither which values are evicted nor when one is idle.
   ///
-  /// The call takes all locks of the map for less than a microsecond, in which it only references the arrays of entries.
+  /// The call takes all locks of the map for about a microsecond, in which it only references the arrays of entries.
   /// It then looks at the entries in turn until it has found enough, which takes time proportional to their number if the
   /// condition includes few of them. Meanwhile, the first change of each of up to 16 parts of the map copies the entries
   /// of that part, which delays the task that makes the change: by about a millisecond in a map of a million keys.
@@ -113,7 +113,7 @@ extension MultiplexerMap {
     return cache.entryCopies(limit: limit, where: isIncluded).map { EntrySnapshot($0) }
   }
 
-  /// Returns the fetches in flight, those that take longest first.
+  /// Returns the fetches in flight, the longest first.
   ///
   /// A fetch belongs to the list until it ends, even if its value is not stored because its key was cleared or got another
   /// value meanwhile.

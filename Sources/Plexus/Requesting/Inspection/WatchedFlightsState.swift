@@ -28,7 +28,7 @@ struct WatchedFlightsState<Flight: AnyObject & Sendable>: Sendable {
     insertionsSinceRead = 0
   }
 
-  /// Adds a flight; one that is there keeps its time.
+  /// Adds a flight; a known one keeps its time.
   mutating func insert(_ flight: Flight, since start: Nanoseconds) {
     insertionsSinceRead += 1
     let id = ObjectIdentifier(flight)

@@ -181,6 +181,7 @@ import Testing
       bus.post(Load(parcel, .clearImmediately))
       bus.removePendingEvents(of: Load.self)
     }
+    bus.post(Ping(3))
     await census.falls(to: 0)
     #expect(await posts.first(1).count == 1)
   }

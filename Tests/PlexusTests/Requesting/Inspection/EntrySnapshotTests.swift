@@ -161,7 +161,7 @@ import Testing
   }
 
   @Test(arguments: [0, 1, 40, 100, 200])
-  func `a snapshot of entries has at most as many as requested, of those that are included`(
+  func `a snapshot of entries has at most as many as requested, of the included ones`(
     limit: Int
   ) {
     let map = makeMap()
@@ -225,10 +225,12 @@ import Testing
     let census = Census()
     let map = MultiplexerMap<Int, Parcel>(clock: clock) { census.parcel($0) }
     map.store(census.parcel(1), for: 1)
-    let entries = map.entries(limit: 1)
-    map.clearMemory()
-    #expect(census.living == 1)
-    withExtendedLifetime(entries) {}
+    do {
+      let entries = map.entries(limit: 1)
+      map.clearMemory()
+      #expect(census.living == 1)
+      withExtendedLifetime(entries) {}
+    }
     await census.falls(to: 0)
     #expect(map.entries(limit: 1).isEmpty)
   }

@@ -7,7 +7,7 @@ import Testing
   let clock = ManualClock()
   let origin = LimitedOrigin()
 
-  @Test func `a snapshot of fetches has those that began before the first one, with their ages`()
+  @Test func `a snapshot of fetches has fetches that began before the first one, with their ages`()
     async throws
   {
     let map = origin.makeMap(nil, clock: clock)
@@ -25,7 +25,7 @@ import Testing
   }
 
   @Test(.guarantee(.snapshotsOfFetchesAreComplete))
-  func `a snapshot of fetches has those that began after the first one, longest first`()
+  func `a snapshot of fetches has fetches that began after the first one, in order`()
     async throws
   {
     let map = origin.makeMap(nil, clock: clock)
@@ -63,7 +63,7 @@ import Testing
     #expect(map.flights(limit: 10).isEmpty)
   }
 
-  @Test func `a snapshot of fetches shows those that wait for a place`() async throws {
+  @Test func `a snapshot of fetches shows which of them wait for a place`() async throws {
     let map = origin.makeMap(1, clock: clock)
     let first = begin { try await map.request(1) }
     await origin.begins(1)

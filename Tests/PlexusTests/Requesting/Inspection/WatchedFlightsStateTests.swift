@@ -1,3 +1,4 @@
+import PlexusTesting
 import Synchronization
 import TestSupport
 import Testing
@@ -5,14 +6,16 @@ import Testing
 @testable import Plexus
 
 @Suite(.fewAtOnce) struct `Watched flights` {
-  private func makeCache() -> KeyedCache<Int, Int> {
+  private func makeCache(
+    fetch: @escaping @concurrent @Sendable (Int) async throws -> Int = { $0 }
+  ) -> KeyedCache<Int, Int> {
     KeyedCache(
       id: nil,
       type: Int.self,
       namesKeys: true,
       policy: CachePolicy(),
       clock: ContinuousClock(),
-      fetch: KeyedCache.fetch { (key: Int) in key }
+      fetch: KeyedCache.fetch { (key: Int) in try await fetch(key) }
     )
   }
 
@@ -51,6 +54,25 @@ import Testing
     #expect(engine.watchedFlights.isEmpty)
     #expect(engine.flightCopies(limit: 1).isEmpty)
     #expect(engine.isWatching)
+  }
+
+  @Test func `a flight is watched from its launch to its end`() async throws {
+    let gate = Gate()
+    let cache = makeCache { key in
+      try await gate.wait()
+      return key
+    }
+    #expect(cache.flightCopies(limit: 1).isEmpty)
+    let caller = begin {
+      try await cache.request(7, hash: cache.hasher.hash(7), ticket: .none).value
+    }
+    await gate.arrivals(1)
+    #expect(cache.watchedFlights.count == 1)
+    gate.open()
+    #expect(try await caller.value == 7)
+    // The thread that ends a flight takes it out when its callers have been resumed.
+    while !cache.watchedFlights.isEmpty { await Task.detached {}.value }
+    #expect(cache.flightCopies(limit: 1).isEmpty)
   }
 
   @Test func `a flight that has ended is not watched, whichever comes first`() {
