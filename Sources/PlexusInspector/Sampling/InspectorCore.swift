@@ -146,7 +146,8 @@ final class InspectorCore: Sendable {
 
   /// Returns the task that sends frames; on a thread of its own, so that it runs although the pool is blocked.
   private func sampler() -> Task<Void, Never> {
-    Task.detached(executorPreference: HandlerExecutor(), priority: .utility) { [weak self, clock, pace] in
+    Task.detached(executorPreference: HandlerExecutor(), priority: .utility) {
+      [weak self, clock, pace] in
       while !Task.isCancelled {
         self?.prepare()
         pace.beat()

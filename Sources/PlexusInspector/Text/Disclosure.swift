@@ -82,7 +82,11 @@ private struct ValueWriter {
       }
       append(child.label ?? "")
       let isTuple = Mirror(reflecting: child.value).displayStyle == .tuple
-      if isTuple { write(child.value, depth: depth + 1) } else { write([(nil, child.value)], "(", ")", depth) }
+      if isTuple {
+        write(child.value, depth: depth + 1)
+      } else {
+        write([(nil, child.value)], "(", ")", depth)
+      }
     case .class, .foreignReference: append(Self.leaf(value))
     @unknown default: append(Self.leaf(value))
     }

@@ -97,7 +97,7 @@ struct Benchmarks {
     var rows = broadcastingComparisons() + peerComparisons() + eventComparisons()
     rows += requestingComparisons() + crowdComparisons() + capacityComparisons()
     rows += storageComparisons() + timingComparisons() + stateComparisons()
-    rows += mediaComparisons() + fairnessComparisons() + countedComparisons()
+    rows += inspectorComparisons() + mediaComparisons() + fairnessComparisons() + countedComparisons()
     return rows
   }
 
