@@ -62,11 +62,14 @@ final class Browser: Sendable {
   ///   - isDark: Whether the user prefers dark pages.
   init(width: Int = 1_280, height: Int = 900, isDark: Bool = false) async throws {
     let program = try #require(Self.executable)
-    folder = FileManager.default.temporaryDirectory
+    let folder = FileManager.default.temporaryDirectory
       .appending(path: "browser-\(UUID().uuidString.prefix(8))", directoryHint: .isDirectory)
+    self.folder = folder
     try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
     let pipes = ["in", "out"].map { folder.appending(path: $0).path(percentEncoded: false) }
-    for pipe in pipes { try #require(mkfifo(pipe, 0o600) == 0) }
+    for pipe in pipes where mkfifo(pipe, 0o600) != 0 {
+      throw Failure(text: "No pipe can be made")
+    }
     process.executableURL = URL(filePath: "/bin/sh")
     process.arguments =
       ["-c", Self.script, "sh", program] + Self.options + ["--user-data-dir=\(folder.path)/profile"]
