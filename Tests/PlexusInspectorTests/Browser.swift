@@ -44,7 +44,6 @@ final class Browser: Sendable {
     browser=$!
     read -r _
     kill -KILL $browser 2>/dev/null
-    wait $browser
     """
 
   private let folder: URL
@@ -88,8 +87,12 @@ final class Browser: Sendable {
     }
     Thread.detachNewThread { [answers, weak self] in
       var buffer = Data()
-      while let piece = try? answers.read(upToCount: 65_536), !piece.isEmpty {
-        buffer += piece
+      var bytes = [UInt8](repeating: 0, count: 65_536)
+      while true {
+        // A file handle would wait until all of them have arrived.
+        let count = read(answers.fileDescriptor, &bytes, bytes.count)
+        guard count > 0 else { break }
+        buffer += bytes[..<count]
         while let end = buffer.firstIndex(of: 0) {
           self?.take(Data(buffer[..<end]))
           buffer = Data(buffer[(end + 1)...])
