@@ -1,5 +1,6 @@
 import Foundation
 import LoopbackOrigin
+import PlexusNetworking
 import TestSupport
 import Testing
 
@@ -19,8 +20,8 @@ import Testing
     origin.route("/badges/UA") { _ in OriginResponse(text: text, status: status) }
   }
 
-  private func badges(_ origin: LoopbackOrigin? = nil) -> Badges {
-    Badges(origin: (origin ?? self.origin).address, folder: folder.url)
+  private func badges(_ origin: LoopbackOrigin? = nil, variant: ImageVariant? = nil) -> Badges {
+    Badges(origin: (origin ?? self.origin).address, folder: folder.url, variant: variant)
   }
 
   @Test func `a badge is downloaded once for many rows`() async {
@@ -31,6 +32,32 @@ import Testing
     }
     #expect(await badges.badge(of: "UA")?.color == 208)
     #expect(origin.badgeCount == 1)
+  }
+
+  @Test(arguments: zip(["16", "196", "46", "21", "231", "255", "3"], [8, 9, 10, 12, 15, 15, 3]))
+  func `a badge has one of 16 colors on a terminal with no more`(
+    color: String,
+    bright: UInt8
+  ) async {
+    serve(color + "\n")
+    #expect(await badges(variant: .sixteenColors).badge(of: "UA")?.color == bright)
+    // The file on disk serves both kinds of terminals.
+    #expect(await badges().badge(of: "UA")?.color == UInt8(color))
+    #expect(origin.badgeCount == 1)
+  }
+
+  @Test(
+    arguments: [
+      (["TERM": "xterm-256color"], true), (["TERM": "linux"], false), ([:], true),
+      (["TERM": "xterm", "COLORTERM": "truecolor"], true), (["TERM": "xterm"], false),
+    ]
+  )
+  func `a terminal has 256 colors unless it is known to have fewer`(
+    environment: [String: String],
+    hasManyColors: Bool
+  ) {
+    let variant = ImageVariant?.badges(in: environment)
+    #expect(variant == (hasManyColors ? nil : .sixteenColors))
   }
 
   @Test func `badges are read from disk by the next run, although its origin has another port`()

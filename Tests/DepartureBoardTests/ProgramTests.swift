@@ -150,6 +150,29 @@ import Testing
     }
   }
 
+  @Test func `the program begins with the filter that its last run had on a terminal`()
+    async throws
+  {
+    let folder = try TemporaryFolder()
+    for (keys, filter) in [("ua\u{7F}a", "ua"), ("\u{15}ewr", "ewr"), ("", "ewr")] {
+      let terminal = try PseudoTerminal(columns: 60, rows: 20)
+      let program = try Program(
+        ["--speed", "100", "--latency", "0"],
+        caches: folder.url,
+        terminal: terminal.device
+      )
+      try await terminal.read(untilFrame: { _ in true })
+      try terminal.type(keys)
+      // The number of flights is shown once the filter is in effect.
+      try await terminal.read(untilFrame: { frame in
+        frame.lines.contains { $0.contains(" filter: \(filter)_  ") }
+      })
+      program.send(SIGINT)
+      _ = await terminal.read(until: Self.end)
+      #expect(await program.ending(readsOutput: false).status == 130)
+    }
+  }
+
   @Test func `the program fits its board into a window whose size changes`() async throws {
     let terminal = try PseudoTerminal(columns: 120, rows: 30)
     let program = try Program(["--speed", "3000", "--latency", "0"], terminal: terminal.device)

@@ -111,6 +111,9 @@ import Testing
     #expect(colored.contains("\u{1B}[38;5;16;48;5;208mUA\u{1B}[0m 15 "))
     let plain = BoardRenderer.frame(lines, inColor: false)
     #expect(plain.contains("UA 15 "))
+    details.badge = try Badge(Data("208\n".utf8), variant: .sixteenColors)
+    let few = BoardRenderer(columns: 80, rows: 24).lines(board(1, details))
+    #expect(BoardRenderer.frame(few, inColor: true).contains("\u{1B}[30;101mUA\u{1B}[0m 15 "))
     #expect(plain.firstMatch(of: /\u{1B}\[[0-9;]*[34][0-9][;m]/) == nil)
   }
 

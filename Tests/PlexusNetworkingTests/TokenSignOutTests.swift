@@ -168,7 +168,9 @@ struct `Signing out, with tokens` {
   }
 
   @Test(.guarantee(.signedOutTokenIsNotSent), arguments: ["a", "b"])
-  func `tokens that cannot be compared are distinguished by their accounts`(account: String)
+  func `tokens that cannot be compared are distinguished by their accounts`(
+    account: String
+  )
     async throws
   {
     let (gate, fetches) = (Gate(), Log<Int>())

@@ -71,7 +71,7 @@ struct `Maps with a shared tier and a limit` {
     clock.advance(by: .seconds(10))
     a.gate.close()
     let first = Task { try await a.map.request("1") }
-    await a.gate.arrivals(1)
+    await a.gate.arrivals(2)
     let response = try await a.map.response("2")
     #expect(response.isStale)
     #expect(response.error as? MultiplexerError == .overloaded)
@@ -80,5 +80,92 @@ struct `Maps with a shared tier and a limit` {
     a.gate.open()
     #expect(try await first.value == "1")
     #expect(try await a.map.request("3") == "1")
+  }
+
+  @Test(.guarantee(.fetchesStayWithinTheirLimit))
+  func `a refresh of a shared map whose predecessor has ended is not refused`() async throws {
+    let a = makeNode(1, waiting: 0)
+    a.gate.close()
+    let first = Task { try await a.map.request("1") }
+    await a.gate.arrivals(1)
+    let newer = a.map.refresh("1")
+    let second = Task(executorPreference: Inline.shared) { try await newer.request("1") }
+    #expect(a.map.statistics.joins == 1)
+    a.gate.open()
+    #expect(try await first.value == "1")
+    #expect(try await second.value == "1")
+    #expect(a.fetchCount == 2)
+    #expect(a.map.statistics.failures == 0)
+  }
+
+  @Test(arguments: [0, nil])
+  func `a fresh entry of the tier needs no place`(waiting: Int?) async throws {
+    let (a, b) = (makeNode(1, waiting: waiting), makeNode(nil))
+    for key in ["2", "3"] { #expect(try await b.map.request(key) == "1") }
+    a.gate.close()
+    let first = Task { try await a.map.request("1") }
+    await a.gate.arrivals(1)
+    #expect(try await a.map.request("2") == "1")
+    #expect(await a.map.request(["2", "3"]).count == 2)
+    #expect(a.fetches.entries == ["1"])
+    a.gate.open()
+    #expect(try await first.value == "1")
+    #expect(a.map.statistics.running + a.map.statistics.waiting == 0)
+    #expect(a.map.statistics.restorations == 2)
+  }
+
+  @Test func `an entry of the tier that a refresh has outdated needs a place for its fetch`()
+    async throws
+  {
+    let (a, b) = (makeNode(1), makeNode(nil))
+    #expect(try await b.map.request("2") == "1")
+    a.gate.close()
+    let first = Task { try await a.map.request("1") }
+    await a.gate.arrivals(1)
+    origin.set("2")
+    let second = Task(executorPreference: Inline.shared) {
+      try await a.map.refresh("2").request("2")
+    }
+    #expect(a.map.statistics.waiting == 1)
+    a.gate.open()
+    #expect(try await second.value == "2")
+    #expect(try await first.value == "2")
+    #expect(a.fetches.entries == ["1", "2"])
+  }
+
+  @Test(.guarantee(.fetchesStayWithinTheirLimit))
+  func `a fetch that has waited for another node gets its entry without a place`() async throws {
+    let (a, b) = (makeNode(1), makeNode(nil))
+    b.gate.close()
+    let other = Task { try await b.map.request("1") }
+    await b.gate.arrivals(1)
+    let waiting = Task { try await a.map.request("1") }
+    await clock.sleepers(1)
+    a.gate.close()
+    let busy = Task { try await a.map.request("2") }
+    await a.gate.arrivals(1)
+    b.gate.open()
+    #expect(try await waiting.value == "1")
+    #expect(try await other.value == "1")
+    #expect(a.fetches.entries == ["2"])
+    a.gate.open()
+    #expect(try await busy.value == "1")
+  }
+
+  @Test(.guarantee(.fetchesStayWithinTheirLimit))
+  func `a caller of a shared map has its answer when the place of its fetch is free`() async throws
+  {
+    let a = makeNode(1, waiting: 0)
+    for key in 0..<300 { #expect(try await a.map.request("\(key)") == "1") }
+    #expect(a.map.statistics.failures == 0)
+  }
+}
+
+/// Runs a task on the thread that enqueues it, before that thread continues.
+private final class Inline: TaskExecutor {
+  static let shared = Inline()
+
+  func enqueue(_ job: consuming ExecutorJob) {
+    job.runSynchronously(on: asUnownedTaskExecutor())
   }
 }

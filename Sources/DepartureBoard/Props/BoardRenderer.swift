@@ -1,4 +1,5 @@
 import Plexus
+import PlexusNetworking
 
 /// A piece of text with a style.
 struct Span: Hashable, Sendable {
@@ -27,9 +28,28 @@ struct Span: Hashable, Sendable {
       case .good: isColored ? "32" : ""
       case .warning: isColored ? "33" : ""
       case .bad: isColored ? "31" : ""
-      case .badge(let badge): isColored ? "38;5;16;48;5;\(badge.color)" : ""
+      case .badge(let badge): isColored ? badge.code : ""
       }
     return code.isEmpty ? text : "\u{1B}[\(code)m\(text)\u{1B}[0m"
+  }
+}
+
+extension Badge {
+  /// The code of terminals for black letters on the color; the first 16 colors need no palette.
+  fileprivate var code: String {
+    switch color {
+    case ..<8: "30;\(40 + color)"
+    case ..<16: "30;\(92 + color)"
+    default: "38;5;16;48;5;\(color)"
+    }
+  }
+}
+
+extension ImageVariant? {
+  /// The badges of the terminal that the variables of an environment describe.
+  static func badges(in environment: [String: String]) -> Self {
+    let hasFewColors = ["ansi", "linux", "screen", "xterm"].contains(environment["TERM"])
+    return hasFewColors && environment["COLORTERM", default: ""].isEmpty ? .sixteenColors : nil
   }
 }
 

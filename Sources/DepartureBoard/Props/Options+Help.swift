@@ -31,8 +31,8 @@ extension Options {
                               the store of the board while the day is replayed
       --help                  show this text
 
-    On a terminal, type to filter; Backspace erases a character, Escape the whole filter. Ctrl-C
-    stops the replay, writes unsaved data to disk and prints the totals. Set NO_COLOR for output
-    without color.
+    On a terminal, type to filter; Backspace erases a character, Escape the whole filter. The next
+    run on a terminal with the same cache begins with the last filter. Ctrl-C stops the replay,
+    writes unsaved data to disk and prints the totals. Set NO_COLOR for output without color.
     """
 }

@@ -23,6 +23,9 @@ final class Run {
   private let changes: SharedChanges?
   /// The page that shows the board at work, if any.
   private var inspector: Inspector?
+  /// The filter that is kept for the next run, and the one that this run saves.
+  private let lastFilter: SavedFilter?
+  private var savedFilter: SavedState?
   private var endedBy: Int32?
   /// The clearing of all boards that has begun last.
   private var forgetting: Task<Void, Never>?
@@ -69,6 +72,10 @@ final class Run {
     }
     let environment = ProcessInfo.processInfo.environment
     screen = options.isPlain ? nil : Screen(environment: environment)
+    // Plain output shows what its command line says.
+    lastFilter = screen.flatMap { _ in
+      options.cache.flatMap { try? SavedFilter(folder: $0.appending(path: "screen")) }
+    }
   }
 
   /// Creates the directory; continues without a cache if the default one cannot be used.
@@ -79,7 +86,11 @@ final class Run {
   ) throws -> Directory {
     func directory(_ cache: URL?) throws -> Directory {
       let media = (cache ?? temporaryFolder).appending(path: "media")
-      let badges = Badges(origin: client.address, folder: media)
+      let badges = Badges(
+        origin: client.address,
+        folder: media,
+        variant: .badges(in: ProcessInfo.processInfo.environment)
+      )
       return try Directory(client: client, badges: badges, cache: cache, redis: redis)
     }
     do {
@@ -106,6 +117,7 @@ final class Run {
     origin.stop()
     do {
       try await directory.flush()
+      try await savedFilter?.flush()
     } catch {
       // The run has succeeded; only the next start will take longer.
       Output.complain("not everything could be kept: \(error)")
@@ -158,7 +170,9 @@ final class Run {
 
   /// Replays the day while the page is shown; a failure of one ends both.
   private func showTheDay() async throws {
-    let page = board.page(filter: options.filter)
+    let filter = options.filter.isEmpty ? await lastFilter?.last : options.filter
+    let page = board.page(filter: filter ?? "")
+    savedFilter = lastFilter?.follow(page)
     try await withThrowingTaskGroup { group in
       group.addTask { [screen] in
         if let screen { try await screen.follow(page) } else { try await PlainReport.follow(page) }

@@ -241,6 +241,11 @@ public final actor Multiplexer<Value: Sendable>: StatefulBroadcaster, Requestabl
     cache.value(of: SingleKey(), hash: 0)
   }
 
+  /// Whether requests are answered with the value in memory, which is not counted as a hit.
+  package nonisolated var hasFreshValue: Bool {
+    cache.hasFreshValue(of: SingleKey(), hash: 0)
+  }
+
   // MARK: - Commands
 
   /// Marks the value as changed at its origin.

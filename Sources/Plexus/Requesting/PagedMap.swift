@@ -107,7 +107,8 @@ public final actor PagedMap<
 
   /// Drops the pages of all lists, and publishes `.unknown` to their subscribers.
   ///
-  /// All lists are reset before this call suspends, as by ``PagedPublisher/reset()``: pages in flight are not used.
+  /// All lists are reset before this call suspends, as by ``PagedPublisher/reset()``: pages in flight are not used. A
+  /// subscriber that receives `.unknown` finds no pages in any of the lists.
   ///
   /// - Throws: Nothing at present, since lists have no stored copies.
   public nonisolated func clear() async throws {
@@ -145,7 +146,7 @@ public final actor PagedMap<
 extension PagedMap: RepositoryMember {
   /// Drops the pages of all lists, as ``clear()`` does.
   public nonisolated func invalidate() {
-    for list in state.withLock({ $0.lists }) { list.reset() }
+    PageLoader.reset(state.withLock { $0.lists }.map(\.loader))
   }
 
   /// Evicts all lists that are not in use.

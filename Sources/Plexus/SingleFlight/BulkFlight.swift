@@ -7,14 +7,15 @@ internal import Synchronization
 /// It is cancelled when every flight has ended or been cancelled, and has the highest priority of all flights.
 @usableFromInline
 final class BulkFlight: Flight, @unchecked Sendable {
-  private let flights: [Flight]
+  /// The flights of its keys.
+  let parts: [Flight]
   private let remaining: Atomic<Int>
   /// The fetch of which it is a part, if it fetches only a part of the keys.
   private let superior: BulkFlight?
 
   @usableFromInline
   init(_ flights: [Flight], partOf whole: BulkFlight? = nil) {
-    self.flights = flights
+    parts = flights
     superior = whole
     remaining = Atomic(flights.count)
     super.init()
@@ -24,17 +25,17 @@ final class BulkFlight: Flight, @unchecked Sendable {
   }
 
   override var label: String? {
-    let labels = flights.prefix(3).compactMap(\.label).joined(separator: ", ")
-    return flights.count > 3 ? "\(labels) and \(flights.count - 3) more" : labels
+    let labels = parts.prefix(3).compactMap(\.label).joined(separator: ", ")
+    return parts.count > 3 ? "\(labels) and \(parts.count - 3) more" : labels
   }
 
-  override var limit: FetchLimit? { flights.first?.limit }
+  override var limit: FetchLimit? { parts.first?.limit }
 
-  override var hasCallers: Bool { flights.contains(where: \.hasCallers) }
+  override var hasCallers: Bool { parts.contains(where: \.hasCallers) }
 
   @usableFromInline override var whole: Flight { superior ?? self }
 
-  override var isSettled: Bool { !flights.contains(where: \.isNeeded) }
+  override var isSettled: Bool { !parts.contains(where: \.isNeeded) }
 
   /// Accounts for a flight that was cancelled or has ended.
   @usableFromInline

@@ -6,13 +6,11 @@ internal import Synchronization
 /// follows. It enters on the thread that launches it, so that fetches wait in the order in which they were requested.
 ///
 /// A fetch that a fetch with a place waits for, directly or through others, uses that place: the other one does nothing
-/// meanwhile, and would wait for itself. The graph of waits is searched when a fetch begins to wait for a place, and when a
-/// wait is recorded. The locks of the graph and of a limit are never acquired one under the other in the wrong order: the
-/// graph asks limits for their holders, and a limit asks nothing under its lock.
+/// meanwhile, and would wait for itself. The graph of waits is searched when a fetch begins to wait for a place, when a wait
+/// is recorded, and when a place has nothing left above a fetch. The locks of the graph and of a limit are never acquired one
+/// under the other in the wrong order: the graph asks limits for their holders, and a limit asks nothing under its lock.
 @usableFromInline
 final class FetchLimit: Sendable {
-  typealias Place = FetchLimitState<ObjectIdentifier>.Place
-
   /// The end of the wait for a place.
   enum Admission: Hashable, Sendable {
     case granted
@@ -20,6 +18,12 @@ final class FetchLimit: Sendable {
     case refused
     /// The fetch was cancelled.
     case cancelled
+  }
+
+  /// The place of a fetch, which a call uses until it is released.
+  struct Hold: Sendable {
+    fileprivate let flight: Flight
+    fileprivate let place: FetchLimitState<ObjectIdentifier>.Hold
   }
 
   /// A fetch that has entered and not left.
@@ -32,14 +36,29 @@ final class FetchLimit: Sendable {
   private struct State: Sendable {
     var places: FetchLimitState<ObjectIdentifier>
     var guests: [ObjectIdentifier: Guest] = [:]
+    /// The fetches that have entered as parts of others.
+    var parts: [ObjectIdentifier: [ObjectIdentifier]] = [:]
+    /// The fetches with calls that use a place, and the numbers of the calls.
+    var held: [ObjectIdentifier: (flight: Flight, count: Int)] = [:]
+    /// The fetches that wait for a place and that a work waits for, the last one first, as they were when it was asked.
+    var lines: [ObjectIdentifier: [ObjectIdentifier]] = [:]
+
+    /// Returns the fetch of a work.
+    func flight(of work: ObjectIdentifier) -> Flight? {
+      if let flight = guests[work]?.flight ?? held[work]?.flight { return flight }
+      if let part = parts[work]?.first { return guests[part]?.flight.whole }
+      return held.values.first { ObjectIdentifier($0.flight.whole) == work }?.flight.whole
+    }
   }
 
   /// The work that remains after unlocking.
   private struct Effects: Sendable {
     var granted: [OneShot<Admission>] = []
     var refused: [OneShot<Admission>] = []
-    /// Guests to be released.
-    var released: [Guest] = []
+    /// Fetches whose places are free for fetches that they wait for.
+    var exposed: [Flight] = []
+    /// Fetches to be released.
+    var released: [Flight] = []
 
     func perform() {
       for admission in granted { admission.set(.granted) }
@@ -93,6 +112,7 @@ final class FetchLimit: Sendable {
       return result
     }
     effects.perform()
+    for flight in effects.exposed { offer(placeOf: flight) }
     return result
   }
 
@@ -102,17 +122,26 @@ final class FetchLimit: Sendable {
   ///
   /// - Parameters:
   ///   - flight: The fetch.
-  ///   - host: The fetch whose place it uses if that has one: another part of the same work.
+  ///   - other: Another part of the same work, whose place it shares if that has one.
   @usableFromInline
-  func enter(_ flight: Flight, inPlaceOf host: Flight? = nil) {
-    if let host, use(placeOf: host, for: flight) { return }
-    if let holder = holder(waitingFor: flight), use(placeOf: holder, for: flight) { return }
+  func enter(_ flight: Flight, beside other: Flight? = nil) {
+    // A part whose call continues after its time limit waits for another place.
+    let other = other ?? (flight.whole === flight || isHeld(flight) ? nil : flight.whole)
+    if let other, share(placeOf: other, with: flight) { return }
+    let hosts = hosts(of: flight)
+    if let free = hosts.free, use(placeOf: free, for: flight) { return }
     let admission = OneShot<Admission>()
     let (hasCallers, priority) = (flight.hasCallers, flight.priority)
     let waits = change { state, effects in
       let id = ObjectIdentifier(flight)
-      let arrival = state.places.arrive(id, hasCallers: hasCallers, priority: priority)
-      state.guests[id] = Guest(flight: flight, admission: arrival == .begins ? nil : admission)
+      let arrival = state.places.arrive(
+        id,
+        of: ObjectIdentifier(flight.whole),
+        hasCallers: hasCallers,
+        priority: priority,
+        isNested: hosts.free != nil || hosts.hasBusy
+      )
+      add(Guest(flight: flight, admission: arrival == .begins ? nil : admission), &state)
       switch arrival {
       case .begins: return false
       case .refused:
@@ -125,22 +154,43 @@ final class FetchLimit: Sendable {
         return true
       }
     }
-    // A wait for it can have been recorded meanwhile, or its callers can have become more.
+    // A wait for it can have been recorded meanwhile, or its callers can have changed.
     guard waits else { return }
     resolve(flight)
-    if flight.hasCallers { addCallers(to: flight) }
+    if flight.hasCallers != hasCallers { updateCallers(of: flight) }
     raise(flight, to: flight.priority)
   }
 
-  /// Lets a fetch use the place of another one.
+  private func add(_ guest: Guest, _ state: inout State) {
+    let id = ObjectIdentifier(guest.flight)
+    state.guests[id] = guest
+    let whole = ObjectIdentifier(guest.flight.whole)
+    if whole != id { state.parts[whole, default: []].append(id) }
+  }
+
+  /// Lets a fetch share the place of another part of its work.
+  private func share(placeOf other: Flight, with flight: Flight) -> Bool {
+    change { state, _ in
+      let (id, work) = (ObjectIdentifier(flight), ObjectIdentifier(flight.whole))
+      guard state.places.arrive(id, of: work, beside: ObjectIdentifier(other.whole)) else {
+        return false
+      }
+      add(Guest(flight: flight), &state)
+      return true
+    }
+  }
+
+  /// Lets a fetch use the place of another one that waits for it, unless something else uses that meanwhile.
   private func use(placeOf host: Flight, for flight: Flight) -> Bool {
     change { state, effects in
-      let id = ObjectIdentifier(flight)
-      guard state.places.arrive(id, inPlaceOf: ObjectIdentifier(host)) else { return false }
+      let (id, work) = (ObjectIdentifier(flight), ObjectIdentifier(flight.whole))
+      guard state.places.arrive(id, of: work, above: ObjectIdentifier(host.whole)) else {
+        return false
+      }
       if let guest = state.guests[id] {
         if let admission = guest.admission { effects.granted.append(admission) }
       } else {
-        state.guests[id] = Guest(flight: flight)
+        add(Guest(flight: flight), &state)
       }
       return true
     }
@@ -164,6 +214,11 @@ final class FetchLimit: Sendable {
     state.withLock { $0.guests[ObjectIdentifier(flight)] != nil }
   }
 
+  /// Returns whether a fetch has entered and has its place.
+  func isInside(_ flight: Flight) -> Bool {
+    state.withLock { $0.places.isInside(ObjectIdentifier(flight)) }
+  }
+
   // MARK: - Waiting
 
   /// Raises the priority of a fetch that waits.
@@ -172,22 +227,30 @@ final class FetchLimit: Sendable {
     change { state, _ in state.places.raise(ObjectIdentifier(flight), to: priority) }
   }
 
-  /// Lets a fetch that waits go before the ones without callers.
+  /// Lets a fetch that waits go before the ones without callers, or among them, as its callers are now.
   @usableFromInline
-  func addCallers(to flight: Flight) {
+  func updateCallers(of flight: Flight) {
     guard Self.isAnyWaiting else { return }
-    let batch = flight.batch
-    change { state, _ in
-      state.places.addCallers(to: ObjectIdentifier(flight))
-      if let batch { state.places.addCallers(to: ObjectIdentifier(batch)) }
+    setCallers(of: flight)
+    if let batch = flight.batch { setCallers(of: batch) }
+  }
+
+  private func setCallers(of flight: Flight) {
+    // Callers of other keys of a batch can join or leave at the same time: the last one that changes it is right.
+    var hasCallers = flight.hasCallers
+    while true {
+      change { state, _ in state.places.setCallers(hasCallers, of: ObjectIdentifier(flight)) }
+      let present = flight.hasCallers
+      if present == hasCallers { return }
+      hasCallers = present
     }
   }
 
-  /// Takes a fetch out of those that wait, unless it is one of several keys that wait together.
+  /// Removes a fetch from the queue, unless it is one of several keys that wait together.
   ///
   /// - Returns: Whether it has waited. It is cancelled next, which ends its wait.
   func withdraw(_ flight: Flight) -> Bool {
-    guard Self.isAnyWaiting, !flight.hasBegun else { return false }
+    guard Self.isAnyWaiting else { return false }
     let batch = flight.batch
     return change { state, _ in
       if let batch, state.places.isWaiting(ObjectIdentifier(batch)) { return true }
@@ -195,7 +258,7 @@ final class FetchLimit: Sendable {
     }
   }
 
-  /// Takes a fetch that is cancelled out of those that wait.
+  /// Removes a cancelled fetch from the queue.
   func forget(_ flight: Flight) {
     guard Self.isAnyWaiting else { return }
     change { state, _ in _ = state.places.withdraw(ObjectIdentifier(flight)) }
@@ -206,36 +269,61 @@ final class FetchLimit: Sendable {
   /// Ends the visit of a fetch, if it has entered.
   func leave(_ flight: Flight) {
     change { state, effects in
-      let id = ObjectIdentifier(flight)
-      if let guest = state.guests.removeValue(forKey: id) { effects.released.append(guest) }
-      grant(state.places.leave(id), state, &effects)
+      let (id, whole) = (ObjectIdentifier(flight), ObjectIdentifier(flight.whole))
+      if let guest = state.guests.removeValue(forKey: id) { effects.released.append(guest.flight) }
+      if whole != id {
+        state.parts[whole]?.removeAll { $0 == id }
+        if state.parts[whole]?.isEmpty == true { state.parts[whole] = nil }
+      }
+      settle(state.places.leave(id), &state, &effects)
+      if !state.places.hasPlace(whole) { state.lines[whole] = nil }
     }
   }
 
-  /// Keeps the place of a fetch until the place is released: also after the fetch has left.
+  /// Keeps the place of a fetch until it is released: also after the fetch has left.
   ///
   /// - Returns: The place, if the fetch has one.
-  func hold(_ flight: Flight) -> Place? {
+  func hold(_ flight: Flight) -> Hold? {
     change { state, _ in
-      state.places.hold(ObjectIdentifier(flight))
+      let place =
+        state.places.hold(ObjectIdentifier(flight))
         ?? state.places.hold(ObjectIdentifier(flight.whole))
+      guard let place else { return nil }
+      state.held[ObjectIdentifier(flight), default: (flight, 0)].count += 1
+      return Hold(flight: flight, place: place)
     }
   }
 
   /// Ends what ``hold(_:)`` has begun.
-  func release(_ place: Place) {
-    change { state, effects in grant(state.places.release(place), state, &effects) }
+  func release(_ hold: Hold) {
+    change { state, effects in
+      let (id, whole) = (ObjectIdentifier(hold.flight), ObjectIdentifier(hold.flight.whole))
+      settle(state.places.release(hold.place), &state, &effects)
+      if let count = state.held[id]?.count {
+        if count > 1 { state.held[id]?.count -= 1 } else { state.held[id] = nil }
+      }
+      if !state.places.hasPlace(whole) { state.lines[whole] = nil }
+    }
   }
 
-  private func grant(
-    _ ids: [ObjectIdentifier],
-    _ state: State,
+  /// Returns whether calls of a fetch use a place.
+  func isHeld(_ flight: Flight) -> Bool {
+    state.withLock { $0.held[ObjectIdentifier(flight)] != nil }
+  }
+
+  private func settle(
+    _ departure: FetchLimitState<ObjectIdentifier>.Departure,
+    _ state: inout State,
     _ effects: inout Effects
   ) {
-    effects.granted += ids.compactMap { state.guests[$0]?.admission }
+    if let id = departure.granted, let admission = state.guests[id]?.admission {
+      effects.granted.append(admission)
+    }
+    guard state.places.waitingCount > 0 else { return }
+    effects.exposed += departure.exposed.compactMap { state.flight(of: $0) }
   }
 
-  /// Gives back the place of a fetch until ``takeBack(placeOf:)``, if the fetch has entered.
+  /// Gives back the place of a fetch until ``takeBack(placeOf:within:on:)``, if the fetch has entered.
   ///
   /// - Returns: Whether it has.
   func giveBack(placeOf flight: Flight) -> Bool {
@@ -245,50 +333,91 @@ final class FetchLimit: Sendable {
   }
 
   /// Waits for another place for a fetch that has given back the one before.
-  func takeBack(placeOf flight: Flight) async -> Admission {
-    enter(flight, inPlaceOf: flight.whole === flight ? nil : flight.whole)
+  ///
+  /// - Parameters:
+  ///   - flight: The fetch.
+  ///   - timeout: The time after which it is refused, if there is one.
+  ///   - clock: The clock for that time.
+  /// - Returns: The end of the wait.
+  func takeBack(
+    placeOf flight: Flight,
+    within timeout: Duration? = nil,
+    on clock: any Clock<Duration>
+  ) async -> Admission {
+    enter(flight)
+    guard let timeout, !isInside(flight) else { return await admission(of: flight) }
+    let timer = clock.timer(timeout) { self.refuse(flight) }
+    defer { timer.cancel() }
     return await admission(of: flight)
+  }
+
+  /// Refuses a fetch that still waits.
+  private func refuse(_ flight: Flight) {
+    change { state, effects in
+      let id = ObjectIdentifier(flight)
+      guard state.places.withdraw(id), let admission = state.guests[id]?.admission else { return }
+      effects.refused.append(admission)
+    }
   }
 }
 
 // MARK: - Fetches that wait for each other
 
 extension FetchLimit {
-  /// The fetches with a place.
-  var holders: [Flight] {
-    state.withLock { state in state.places.holders.compactMap { state.guests[$0]?.flight } }
+  /// Returns whether a fetch, or a part of it, has a place, or a call of it.
+  func hasPlace(_ work: Flight) -> Bool {
+    state.withLock { $0.places.hasPlace(ObjectIdentifier(work)) }
+  }
+
+  /// Returns whether a fetch waits for a place while another one has one.
+  func waits(_ flight: Flight, forPlaceOf holder: Flight) -> Bool {
+    Self.isAnyWaiting && hasPlace(holder) && waitingGuest(flight) != nil
   }
 
   /// The fetches whose places a fetch waits for; none if it does not wait.
+  ///
+  /// They matter to fetches that wait for the places of other limits.
   func holders(blocking flight: Flight) -> [Flight] {
-    guard Self.isAnyWaiting else { return [] }
-    return waitingGuest(flight) == nil ? [] : holders
+    let count = Self.waitingCount.load(ordering: .sequentiallyConsistent)
+    guard count > 0, waitingGuest(flight) != nil else { return [] }
+    return state.withLock { state in
+      guard count > state.places.waitingCount else { return [] }
+      return state.places.works.compactMap { state.flight(of: $0) }
+    }
   }
 
   /// Returns the fetch that waits, as which callers wait for a node.
   private func waitingGuest(_ node: Flight) -> Flight? {
     state.withLock { state in
-      if state.places.isWaiting(ObjectIdentifier(node)) { return node }
-      guard node is BulkFlight else { return nil }
+      let id = ObjectIdentifier(node)
+      if state.places.isWaiting(id) { return node }
       // A part of a fetch of several keys.
-      return state.guests.values.first { guest in
-        guest.flight !== node && guest.flight.whole === node
-          && state.places.isWaiting(ObjectIdentifier(guest.flight))
-      }?.flight
+      let part = state.parts[id]?.first { state.places.isWaiting($0) }
+      return part.flatMap { state.guests[$0]?.flight }
     }
   }
 
-  /// Returns a fetch with a place that waits for another one, directly or through others.
-  private func holder(waitingFor flight: Flight) -> Flight? {
-    guard !WaitGraph.isEmpty else { return nil }
-    let holders = holders
-    return WaitGraph.first(of: holders.map(\.whole), waitingFor: flight.whole).map { holders[$0] }
+  /// Returns the fetches with a place that wait for another one, directly or through others: one whose place it can use,
+  /// and whether there are others, above which something is running.
+  private func hosts(of flight: Flight) -> (free: Flight?, hasBusy: Bool) {
+    guard !WaitGraph.isEmpty else { return (nil, false) }
+    var hasBusy = false
+    let host = WaitGraph.waiter(for: flight.whole, in: self) { node in
+      guard let node = node as? Flight, node.limit === self else { return false }
+      let (isExposed, hasPlace) = state.withLock { state in
+        let id = ObjectIdentifier(node)
+        return (state.places.isExposed(id), state.places.hasPlace(id))
+      }
+      if hasPlace, !isExposed { hasBusy = true }
+      return isExposed
+    }
+    return (host as? Flight, hasBusy)
   }
 
   /// Lets a fetch that waits use the place of one that waits for it, if there is one.
   func resolve(_ node: Flight) {
-    guard let flight = waitingGuest(node), let holder = holder(waitingFor: flight) else { return }
-    _ = use(placeOf: holder, for: flight)
+    guard let flight = waitingGuest(node), let host = hosts(of: flight).free else { return }
+    _ = use(placeOf: host, for: flight)
   }
 
   /// Lets fetches that wait for places use those of fetches that wait for them, after a wait was recorded.
@@ -296,6 +425,49 @@ extension FetchLimit {
     guard isAnyWaiting else { return }
     for case let flight as Flight in WaitGraph.nodes(reachableFrom: target) {
       flight.limit?.resolve(flight)
+    }
+  }
+
+  /// Lets one of the fetches that a fetch waits for use its place, above which nothing is left.
+  private func offer(placeOf host: Flight) {
+    var isAsked = false
+    while true {
+      while let next = nextInLine(of: host) {
+        let waiter = WaitGraph.waiter(for: next.whole, in: self) { $0 === host }
+        if waiter != nil, use(placeOf: host, for: next) { return }
+      }
+      // Asked once for many, as long as they are enough.
+      if isAsked || !makeLine(of: host) { return }
+      isAsked = true
+    }
+  }
+
+  /// Removes the next fetch from the line of a fetch whose place is free for it.
+  private func nextInLine(of host: Flight) -> Flight? {
+    state.withLock { state in
+      let id = ObjectIdentifier(host)
+      guard state.places.isExposed(id) else { return nil }
+      while let next = state.lines[id]?.popLast() {
+        if state.places.isWaiting(next) { return state.guests[next]?.flight }
+      }
+      return nil
+    }
+  }
+
+  /// Looks for the fetches that wait for a place and that a fetch with a place waits for.
+  ///
+  /// - Returns: Whether there are any.
+  private func makeLine(of host: Flight) -> Bool {
+    let waiting = WaitGraph.nodes(reachableFrom: host).compactMap { node in
+      (node as? Flight).flatMap { $0.limit === self ? waitingGuest($0) : nil }
+    }
+    if waiting.isEmpty { return false }
+    return state.withLock { state in
+      guard state.places.isExposed(ObjectIdentifier(host)) else { return false }
+      var line = waiting.map { ObjectIdentifier($0) }.filter { state.places.isWaiting($0) }
+      line.sort { state.places.isNext($1, before: $0) }
+      state.lines[ObjectIdentifier(host)] = line
+      return true
     }
   }
 }

@@ -5,6 +5,8 @@ struct FetchStart: Hashable, Sendable {
   var generation: CacheGeneration?
   /// Whether the value is a fallback of a shared tier: others may have changed its key before.
   @usableFromInline var isContested = false
+  /// Whether the value was outdated even then: a change of it satisfies no refresh.
+  var isOutdated = false
   /// The number of marks that this process had noted for the cacher.
   var order: UInt64 = 0
 
@@ -14,12 +16,5 @@ struct FetchStart: Hashable, Sendable {
   init(generation: CacheGeneration?, order: UInt64) {
     self.generation = generation
     self.order = order
-  }
-
-  /// The start of an outdated value, of which it is not known how old it is: no change of it satisfies a refresh.
-  var beforeAllMarks: FetchStart {
-    var start = FetchStart(generation: generation, order: 0)
-    start.generation?.marks = 0
-    return start
   }
 }

@@ -36,10 +36,12 @@ class Flight: WaitNode, @unchecked Sendable {
   private let state: Locked<State>
   private let highestPriority: Atomic<UInt8>
   private let hasSettled = Atomic<Bool>(false)
-  /// Whether the flight was cancelled, and whether its fetch has begun: one word, since whatever comes first counts.
+  /// Whether the flight was cancelled, its fetch has begun, and another flight was queued behind it: one word, since whatever
+  /// comes first counts.
   private let progress = Atomic<UInt8>(0)
   private static var cancelled: UInt8 { 1 }
   private static var begun: UInt8 { 2 }
+  private static var followed: UInt8 { 4 }
   /// Whether the outcome has been delivered; orders the callers' reads after the creation of the outcome.
   private let hasFinished = Atomic<Bool>(false)
 
@@ -77,6 +79,10 @@ class Flight: WaitNode, @unchecked Sendable {
     hasPredecessor = predecessor != nil
     highestPriority = Atomic(priority.rawValue)
     state = Locked(State(waiters: WaitListState(hasFirst: hasCaller), predecessor: predecessor))
+    super.init()
+    if let predecessor = predecessor as? Flight {
+      predecessor.progress.bitwiseOr(Self.followed, ordering: .relaxed)
+    }
   }
 
   /// Whether the flight begins some time after it was launched: together with others, or when it has a place.
@@ -87,6 +93,14 @@ class Flight: WaitNode, @unchecked Sendable {
 
   /// Whether callers wait for it.
   var hasCallers: Bool { callerCount > 0 }
+
+  /// Whether another flight has been queued behind it.
+  final var isFollowed: Bool { progress.load(ordering: .relaxed) & Self.followed != 0 }
+
+  /// Returns whether no fetch waits for a place that it has, other than those of a limit.
+  final func isWithoutPlace(outside limit: FetchLimit) -> Bool {
+    self.limit.map { $0 === limit || !$0.hasPlace(self) } ?? true
+  }
 
   /// The fetch that callers wait for: another one if this is a part of it.
   @usableFromInline var whole: Flight { self }
@@ -101,6 +115,8 @@ class Flight: WaitNode, @unchecked Sendable {
   @usableFromInline override var isSettled: Bool {
     hasSettled.load(ordering: .acquiring)
   }
+
+  override final var isOver: Bool { isSettled && limit?.hasPlace(self) != true }
 
   /// Marks the outcome as known.
   ///
@@ -160,10 +176,20 @@ extension Flight {
     @usableFromInline var fetchStart = FetchStart()
     /// The start of the value of the stored copy in the same order: of the look for it, or of its own fetch.
     @usableFromInline var copyStart = FetchStart()
+    /// The order of the last mark before the look for the stored copy, by whose tags it is judged.
+    var readOrder: UInt64 = 0
     /// The number of optimistic updates that had succeeded when it began.
     @usableFromInline var confirmationCount: UInt64 = 0
     /// The duration of the fetch, with all attempts so far.
     @usableFromInline var duration = Duration.zero
+
+    /// Returns the attempt of a fetch of several keys, with what is known of the stored copy of one of them.
+    @usableFromInline
+    func replaced(by whole: Attempt) -> Attempt {
+      var attempt = whole
+      (attempt.copyStart, attempt.readOrder) = (copyStart, readOrder)
+      return attempt
+    }
   }
 }
 
@@ -364,9 +390,6 @@ extension Flight {
     progress.load(ordering: .relaxed) & Self.cancelled != 0
   }
 
-  /// Whether the fetch has begun.
-  final var hasBegun: Bool { progress.load(ordering: .relaxed) & Self.begun != 0 }
-
   /// Marks the fetch as begun, before its closure is called.
   ///
   /// - Returns: Whether the closure can be called: not if the flight was cancelled before.
@@ -474,7 +497,7 @@ extension Flight {
     task?.cancel()
     for task in others { task.cancel() }
     batch?.leave()
-    return plan.isCounted && former == 0
+    return plan.isCounted && former & (Self.cancelled | Self.begun) == 0
   }
 
   /// Marks the outcome as known, before it is stored where any task can see it.

@@ -35,6 +35,9 @@ class Outcome: @unchecked Sendable {
   /// Whether the value has changed at its origin, so that it serves only as a fallback.
   @exclusivity(unchecked) @safe
   final var isOutdated = false
+  /// Whether one of its tags was cleared or refreshed since its fetch began: callers that require a refresh do not take it.
+  @exclusivity(unchecked) @safe
+  @usableFromInline final var isOvertaken = false
   /// Whether the fetch has confirmed the value instead of bringing a new one.
   @exclusivity(unchecked) @safe
   @usableFromInline final var isRevalidated = false

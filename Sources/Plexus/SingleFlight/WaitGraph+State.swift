@@ -4,6 +4,8 @@ extension WaitGraph {
   /// A node can wait for several others at the same time, and several times for the same one.
   struct State<Node: Hashable & Sendable>: Sendable {
     private var edges: [Node: [Node: Int]] = [:]
+    /// The nodes that wait for a node, kept from the first search for them on.
+    private var waiters: [Node: Set<Node>]?
 
     /// Whether no wait is recorded.
     var isEmpty: Bool { edges.isEmpty }
@@ -28,6 +30,7 @@ extension WaitGraph {
     ) -> [Node]? {
       if let way = way(from: target, to: node, isSettled, predecessor, others) { return way }
       edges[node, default: [:]][target, default: 0] += 1
+      waiters?[target, default: []].insert(node)
       return nil
     }
 
@@ -37,28 +40,49 @@ extension WaitGraph {
       // Modified in place: a node can wait for very many others.
       edges[node]?[target] = count > 1 ? count - 1 : nil
       if edges[node]?.isEmpty == true { edges[node] = nil }
+      guard count == 1, waiters != nil else { return }
+      waiters?[target]?.remove(node)
+      if waiters?[target]?.isEmpty == true { waiters?[target] = nil }
     }
 
-    /// Returns the index of the first of some nodes that waits for another one, directly or through others.
+    /// Returns a node that waits for another one, directly or through others.
+    ///
+    /// Only nodes that lead there are visited: for a node that no other one waits for, none.
     ///
     /// - Parameters:
-    ///   - nodes: The nodes.
     ///   - target: The other node.
-    ///   - isSettled: Whether the outcome of a node is known, so that it no longer blocks.
-    ///   - others: The nodes that the given one waits for without a record.
-    /// - Returns: The index.
-    func first(
-      of nodes: [Node],
-      waitingFor target: Node,
+    ///   - isSettled: Whether a node no longer waits, even if its waits are still recorded.
+    ///   - others: Returns the nodes that wait for the given one without a record, among the nodes that have recorded
+    ///     waiters.
+    ///   - isWanted: Whether the search ends with a node.
+    /// - Returns: The node.
+    mutating func waiter(
+      for target: Node,
       isSettled: (Node) -> Bool = { _ in false },
-      others: (Node) -> [Node] = { _ in [] }
-    ) -> Int? {
-      // What does not lead there from one of them does not from the next one.
-      var visited: Set<Node> = []
-      return nodes.firstIndex { node in
-        visit(node, &visited, isSettled, others)
-        return visited.contains(target)
+      others: (Node, Dictionary<Node, Set<Node>>.Keys) -> [Node] = { _, _ in [] },
+      where isWanted: (Node) -> Bool
+    ) -> Node? {
+      let waiters = indexed()
+      var visited: Set<Node> = [target]
+      var open = [target]
+      while let node = open.popLast() {
+        for next in Array(waiters[node] ?? []) + others(node, waiters.keys)
+        where !isSettled(next) && visited.insert(next).inserted {
+          if isWanted(next) { return next }
+          open.append(next)
+        }
       }
+      return nil
+    }
+
+    private mutating func indexed() -> [Node: Set<Node>] {
+      if let waiters { return waiters }
+      var all: [Node: Set<Node>] = [:]
+      for (node, targets) in edges {
+        for target in targets.keys { all[target, default: []].insert(node) }
+      }
+      waiters = all
+      return all
     }
 
     /// Returns the nodes that a node waits for, directly or through others, and the node itself.

@@ -46,42 +46,88 @@ enum WaitGraph: Sendable {
   /// Whether no wait is recorded.
   static var isEmpty: Bool { state.withLock { $0.isEmpty } }
 
-  /// Returns the index of the first of some nodes that waits for another one: directly, through others, or for a place that
-  /// another one has.
-  static func first(of nodes: [WaitNode], waitingFor target: WaitNode) -> Int? {
+  /// Returns a node that waits for another one: directly, through others, or for a place that another one has.
+  ///
+  /// - Parameters:
+  ///   - target: The other node.
+  ///   - limit: The limit for whose places the search is: a fetch that waits for one of them leads to no other ones than
+  ///     the fetches that have them.
+  ///   - isWanted: Whether the search ends with a node; called under the lock of the graph.
+  /// - Returns: The node.
+  static func waiter(
+    for target: WaitNode,
+    in limit: FetchLimit,
+    where isWanted: (WaitNode) -> Bool
+  ) -> WaitNode? {
     var loaded: [WaitNode] = []
-    let index = state.withLock { state in
-      state.first(of: nodes, waitingFor: target, isSettled: \.isSettled) { node in
-        let next = blockers(of: node)
-        loaded += next
-        return next
-      }
+    let waiter = state.withLock { state in
+      state.waiter(
+        for: target,
+        isSettled: \.isOver,
+        others: { node, awaited in
+          switch node {
+          case let batch as BulkFlight
+          where !batch.isFollowed && batch.isWithoutPlace(outside: limit):
+            batch.parts.filter { awaited.contains($0) && $0.batch === batch }
+          case let flight as Flight
+          where !flight.isFollowed && flight.isWithoutPlace(outside: limit):
+            []
+          default: awaited.filter { leads($0, to: node, &loaded) }
+          }
+        },
+        where: isWanted
+      )
     }
     withExtendedLifetime(loaded) {}
-    return index
+    return waiter
+  }
+
+  /// Returns whether a node waits for another one without a record, directly or through others.
+  private static func leads(
+    _ start: WaitNode,
+    to target: WaitNode,
+    _ loaded: inout [WaitNode]
+  ) -> Bool {
+    var visited: Set<WaitNode> = [start]
+    var open = [start]
+    while let node = open.popLast() {
+      if node.isOver { continue }
+      if let flight = node as? Flight, let holder = target as? Flight, let limit = flight.limit,
+        limit === holder.limit, limit.waits(flight, forPlaceOf: holder)
+      {
+        return true
+      }
+      var next = node.others
+      if let predecessor = node.predecessor { next.append(predecessor) }
+      loaded += next
+      if next.contains(target) { return true }
+      for node in next where visited.insert(node).inserted { open.append(node) }
+    }
+    return false
   }
 
   /// Returns the nodes that a node waits for, in the same ways, and the node itself.
   static func nodes(reachableFrom node: WaitNode) -> [WaitNode] {
     var loaded: [WaitNode] = []
+    var limits: Set<ObjectIdentifier> = []
     let nodes = state.withLock { state in
-      state.nodes(reachableFrom: node, isSettled: \.isSettled) { node in
-        let next = blockers(of: node)
-        loaded += next
-        return next
+      state.nodes(reachableFrom: node, isSettled: \.isOver) { node in
+        var blockers = node.others
+        if let predecessor = node.predecessor { blockers.append(predecessor) }
+        // The same ones for each fetch that waits.
+        if let flight = node as? Flight, let limit = flight.limit,
+          !limits.contains(ObjectIdentifier(limit))
+        {
+          let holders = limit.holders(blocking: flight)
+          if !holders.isEmpty { limits.insert(ObjectIdentifier(limit)) }
+          blockers += holders
+        }
+        loaded += blockers
+        return blockers
       }
     }
     withExtendedLifetime(loaded) {}
     return nodes
-  }
-
-  private static func blockers(of node: WaitNode) -> [WaitNode] {
-    var blockers = node.others
-    if let predecessor = node.predecessor { blockers.append(predecessor) }
-    if let flight = node as? Flight, let limit = flight.limit {
-      blockers += limit.holders(blocking: flight).map(\.whole)
-    }
-    return blockers
   }
 
   /// Removes a wait that ``wait(_:for:)`` has recorded.

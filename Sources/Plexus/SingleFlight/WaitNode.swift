@@ -19,6 +19,9 @@ class WaitNode: @unchecked Sendable {
 
   /// Whether the outcome is known, so that no task needs to wait for it.
   @usableFromInline var isSettled: Bool { false }
+
+  /// Whether the node no longer waits for others: not as long as it has a place that others wait for.
+  var isOver: Bool { isSettled }
 }
 
 extension WaitNode: Hashable {

@@ -7,10 +7,11 @@ enum WaitScope: Sendable {
   /// The work that the current task belongs to, if any.
   @usableFromInline static var current: WaitNode? { local.get() }
 
-  /// The work that the current task belongs to, unless its outcome is already known: a task that continues after
-  /// that blocks no caller.
+  /// The work that the current task belongs to, unless its outcome is already known.
+  ///
+  /// A task that continues after that blocks no caller. It blocks other fetches as long as it has a place of a limit.
   @usableFromInline static var awaited: WaitNode? {
-    guard let node = local.get(), !node.isSettled else { return nil }
+    guard let node = local.get(), !node.isOver else { return nil }
     return node
   }
 }

@@ -304,7 +304,10 @@ public final actor HTTPCache<Value: Sendable> {
     guard let accounts = client.accounts else { return own }
     var own = own
     for (origin, url) in accountable(own) {
-      guard let account = try await accounts.account(for: url) else { continue }
+      // Whether the request is redirected there this time is not known: no token is fetched for that.
+      let isOwn = origin == own.url.origin
+      let account = isOwn ? try await accounts.account(for: url) : accounts.present(for: url)
+      guard let account else { continue }
       try own.credentials.bind(account, for: origin)
       own = own.with(account, for: origin)
     }

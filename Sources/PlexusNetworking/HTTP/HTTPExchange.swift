@@ -15,6 +15,11 @@ struct HTTPExchange {
   let arrival: Int64
   /// The seconds that it took.
   let delay: Int64
+  /// Whether the request was sent with a token, which is no part of its key as its account is.
+  let isOfToken: Bool
+
+  /// Whether the next token of the same account can have another answer.
+  var isRejectionOfToken: Bool { isOfToken && [401, 403].contains(response.status) }
 
   /// A header field of the answer.
   subscript(field: String) -> String? { response.headers[field] }

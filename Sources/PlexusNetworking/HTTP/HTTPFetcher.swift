@@ -301,7 +301,7 @@ public struct HTTPFetcher<Value: Sendable>: Sendable {
     let freshness = exchange.freshness { exchange[$0] }
     let isRemembered =
       request.asksForValue && exchange.response.status != 304 && !isKeptNowhere(freshness)
-      && freshness.lifetime ?? 0 > 0
+      && freshness.lifetime ?? 0 > 0 && !exchange.isRejectionOfToken
     let answer = Answer(
       exchange: exchange,
       freshness: freshness,
@@ -334,7 +334,8 @@ public struct HTTPFetcher<Value: Sendable>: Sendable {
         response: try collector.answer(from: trail.url),
         trail: trail,
         arrival: Int64(end.timeIntervalSince1970),
-        delay: Int64(max(0, end.timeIntervalSince(begin)))
+        delay: Int64(max(0, end.timeIntervalSince(begin))),
+        isOfToken: !credentials.accounts.isEmpty
       )
     } catch {
       guard

@@ -9,16 +9,19 @@ struct TokenState: Sendable {
   /// The number of rejections that a request is sent after.
   struct Turn: Hashable, Sendable {
     fileprivate let number: Int
+    /// The number of tokens that had been obtained.
+    fileprivate let obtainedCount: Int
     /// Whether only a token that is fetched or stored after the last rejection is sent.
     let needsNewer: Bool
   }
 
   private var number = 0
+  private var obtainedCount = 0
   private var needsNewer = false
   private var isSignedIn = true
 
   /// The turn of a request that is sent now.
-  var turn: Turn { Turn(number: number, needsNewer: needsNewer) }
+  var turn: Turn { Turn(number: number, obtainedCount: obtainedCount, needsNewer: needsNewer) }
 
   /// Whether no token has been rejected since a turn.
   func isCurrent(_ turn: Turn) -> Bool { turn.number == number }
@@ -36,14 +39,16 @@ struct TokenState: Sendable {
   /// There is a token for a turn.
   mutating func obtain(_ turn: Turn) {
     isSignedIn = true
-    if isCurrent(turn) { needsNewer = false }
+    guard isCurrent(turn) else { return }
+    needsNewer = false
+    obtainedCount += 1
   }
 
-  /// There is no token for a turn, and none will come until the user signs in.
+  /// There is no token for a turn, and none will come until the user signs in, unless one has been obtained since.
   ///
   /// - Returns: Whether that has to be reported.
   mutating func end(_ turn: Turn) -> Bool {
-    guard isCurrent(turn), isSignedIn else { return false }
+    guard turn.obtainedCount == obtainedCount, isSignedIn else { return false }
     isSignedIn = false
     return true
   }

@@ -53,12 +53,14 @@ public import FoundationNetworking
 /// token.
 ///
 /// If the refresh fails, all requests that wait for it fail with its error, also if the policy of the multiplexer permits
-/// the old token in its place. The next request refreshes again.
+/// the old token in its place. If it fails for good, so do requests that were sent before and are rejected later. The next
+/// request refreshes again.
 ///
 /// ## Signing out
 ///
-/// `onSignedOut` is called when a fetch of the token fails for good, before the first request fails with that error,
-/// and not again until there has been a token again. An error status 400, 401 or 403 is such a failure, and so is an error
+/// `onSignedOut` is called when a fetch of the token fails for good, and not again until there has been a token again. No
+/// request fails with that error before the closure has returned, so it must not wait for a request. It is not called if the
+/// user has signed in since the fetch failed. An error status 400, 401 or 403 is such a failure, and so is an error
 /// of your own. These are not: other error statuses, a `URLError`, a `DecodingError`, a `CancellationError`, a
 /// `MultiplexerError`, an error that is a `ConnectivityFailure`, and one that is an `OriginFailure` because the origin has
 /// failed.
@@ -102,6 +104,11 @@ public final actor TokenTransport<Token: Sendable>: HTTPTransport {
   private var state = TokenState()
   /// The multiplexer after the last rejection, if no newer token has been obtained since.
   private var newer: Multiplexer<Token>?
+  /// The final error of the last fetch, if no token has been obtained since.
+  private var failure: (any Error)?
+  /// The number of calls of `onSignedOut` that have not returned, and the requests that wait for them.
+  private var reportCount = 0
+  private var waiting: [CheckedContinuation<Void, Never>] = []
 
   /// Creates a transport.
   ///
@@ -174,15 +181,18 @@ public final actor TokenTransport<Token: Sendable>: HTTPTransport {
     } catch {
       guard rejection.isRejected else { throw error }
       if !isRepeatable {
-        await renew(first)
+        try? await renew(first)
         throw error
       }
       // The rest of an answer that is not delivered does not matter.
       try Task.checkCancellation()
     }
     guard rejection.isRejected else { return }
-    await renew(first)
-    guard isRepeatable else { return }
+    guard isRepeatable else {
+      try? await renew(first)
+      return
+    }
+    try await renew(first)
     let second = try await pass()
     guard account(second.token) == account(first.token) else {
       throw HTTPRequestError.accountChanged
@@ -221,12 +231,13 @@ public final actor TokenTransport<Token: Sendable>: HTTPTransport {
   private nonisolated func pass() async throws -> Pass {
     for _ in 0..<2 {
       let (source, turn) = await present
+      let before = token.cachedValue
       let response: Response<Token>
       do {
         response = try await source.response()
         if turn.needsNewer, let error = response.error { throw error }
       } catch {
-        if Self.isFinal(error), await end(turn) { onSignedOut(error) }
+        if Self.isFinal(error) { await end(turn, with: error, before: before) }
         throw error
       }
       if let token = token.cachedValue {
@@ -238,29 +249,73 @@ public final actor TokenTransport<Token: Sendable>: HTTPTransport {
   }
 
   /// Lets the token of a request be renewed, unless it has been replaced since.
-  private nonisolated func renew(_ pass: Pass) async {
-    if await state.isCurrent(pass.turn), let known = token.cachedValue {
+  ///
+  /// - Throws: The final error of the fetch of a newer token, if that has ended since the request was sent.
+  private nonisolated func renew(_ pass: Pass) async throws {
+    if let known = token.cachedValue {
       let isSame = account(known) == account(pass.token)
       guard isSame, !Self.areDifferent(known, pass.token) else { return }
     }
-    await reject(pass.turn)
+    if let failure = await reject(pass.turn) {
+      await reports()
+      throw failure
+    }
+  }
+
+  /// Reports the end of the account after the final error of a fetch, or waits until another request has done so.
+  private nonisolated func end(
+    _ turn: TokenState.Turn,
+    with error: any Error,
+    before: Token?
+  ) async {
+    guard await beginReport(turn, error, before) else { return await reports() }
+    onSignedOut(error)
+    await endReport()
   }
 
   private var present: (source: Multiplexer<Token>, turn: TokenState.Turn) {
     (newer ?? token, state.turn)
   }
 
-  private func reject(_ turn: TokenState.Turn) {
-    if state.reject(turn) { newer = token.refresh() }
+  private func reject(_ turn: TokenState.Turn) -> (any Error)? {
+    guard state.reject(turn) else { return failure }
+    newer = token.refresh()
+    return nil
   }
 
   private func obtain(_ turn: TokenState.Turn) {
     state.obtain(turn)
     // Without the rejection, the multiplexer can also use its stored copy and its soft timeout.
-    if !state.turn.needsNewer { newer = nil }
+    if !state.turn.needsNewer { (newer, failure) = (nil, nil) }
   }
 
-  private func end(_ turn: TokenState.Turn) -> Bool { state.end(turn) }
+  private func beginReport(_ turn: TokenState.Turn, _ error: any Error, _ before: Token?) -> Bool {
+    guard !hasSignedIn(since: before) else { return false }
+    failure = error
+    guard state.end(turn) else { return false }
+    reportCount += 1
+    return true
+  }
+
+  /// Whether a token has been stored since a fetch that has failed; the token before stays in memory.
+  private func hasSignedIn(since before: Token?) -> Bool {
+    if token.hasFreshValue { return true }
+    guard let before, let present = token.cachedValue else { return false }
+    return Self.areDifferent(present, before)
+  }
+
+  private func endReport() {
+    reportCount -= 1
+    guard reportCount == 0 else { return }
+    for request in waiting { request.resume() }
+    waiting = []
+  }
+
+  /// Returns when no call of `onSignedOut` is in progress.
+  private func reports() async {
+    guard reportCount > 0 else { return }
+    await withCheckedContinuation { waiting.append($0) }
+  }
 
   /// Whether two tokens are known to be different.
   private static func areDifferent(_ one: Token, _ other: Token) -> Bool {

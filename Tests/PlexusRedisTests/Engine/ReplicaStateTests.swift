@@ -77,7 +77,8 @@ struct `Clears that replicas acknowledge` {
       let error = errors.first as? RedisEngineError
       // On a slow machine, the reply that says so can be late itself.
       #expect(
-        error?.kind == .timedOut || error?.kind == .refused && "\(errors)".contains("1 replicas")
+        error?.kind == .timedOut || error?.kind == .refused && "\(errors)".contains("1 replicas"),
+        "\(errors)"
       )
     }
     // Neither a store nor a look needs the replicas.

@@ -181,6 +181,21 @@ import Testing
     #expect(words(state.current) == "loaded(a b c.)")
   }
 
+  @Test func `the failure of a refresh does not come back after a page has arrived at an end`()
+    throws
+  {
+    var state = State()
+    try load(&state, .first, previous: -1, next: 1)
+    let refresh = try begin(&state, .refresh).0
+    let hasFailed = state.fail(refresh, with: LoadingFailure.first)
+    #expect(hasFailed)
+    let late = try begin(&state, .page(.end)).0
+    try load(&state, .page(.start))
+    let isAbandoned = state.abandon(late)
+    #expect(isAbandoned)
+    #expect(state.current.error == nil)
+  }
+
   @Test func `an abandoned load leaves the state as if it had not begun`() throws {
     var state = State()
     try load(&state, .first, next: 7)

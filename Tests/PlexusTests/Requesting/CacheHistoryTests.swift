@@ -41,7 +41,7 @@ private final class HistoryRun {
   private let gates: [Gate]
   private let arrived = Gate()
   private let completed = Tally()
-  /// The gates of the calls that bring the value of the key, by the keys that they are asked for.
+  /// The gates of the calls that bring the value of the key, by the keys that they fetch.
   private let arrivals = Guarded<[String: Gate]>([:])
   private let states: Recorder<LoadState<Int>>
   private var references: [(cache: CacheUnderTest<Int>, moment: Int?)] = []

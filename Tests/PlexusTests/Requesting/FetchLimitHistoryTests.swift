@@ -12,7 +12,8 @@ import Testing
     let run = LimitRun(
       maximum: Int(seed % 3) + 1,
       waiting: [nil, 0, 2, 5][Int(seed / 3 % 4)],
-      whenUnobserved: seed % 2 == 0 ? .cancel : .finishAndStore
+      whenUnobserved: seed % 2 == 0 ? .cancel : .finishAndStore,
+      cacher: seed / 2 % 2 == 0 ? nil : SimpleCacher()
     )
     for _ in 0..<200 {
       await run.step(&random)
@@ -31,9 +32,8 @@ private final class LimitRun {
   private struct Fetch {
     var number: Int
     let key: Int
+    /// Its callers; without any, it waits behind the ones that have some.
     var callers: Set<Int>
-    /// Whether it has had callers.
-    var hasHadCallers = true
     var isPrefetch = false
     /// Whether its key was cleared since it was requested, or its callers have left.
     var isDetached = false
@@ -58,7 +58,12 @@ private final class LimitRun {
   private var eventCount = 0
   private var isRight = true
 
-  init(maximum: Int, waiting: Int?, whenUnobserved: CachePolicy.UnobservedFetch) {
+  init(
+    maximum: Int,
+    waiting: Int?,
+    whenUnobserved: CachePolicy.UnobservedFetch,
+    cacher: SimpleCacher?
+  ) {
     self.maximum = maximum
     room = waiting
     cancels = whenUnobserved == .cancel
@@ -67,7 +72,8 @@ private final class LimitRun {
     map = MultiplexerMap(
       policy: LimitedOrigin.policy(maximum, waiting: waiting) {
         $0.whenUnobserved = whenUnobserved
-      }
+      },
+      cacher: cacher
     ) { [begun, arrivals] key in
       let gate = Gate()
       let number = tally.increment()
@@ -87,7 +93,14 @@ private final class LimitRun {
       guard let fetch = waiting.filter(\.isPrefetch).randomElement(using: &random) else { return }
       await request(fetch.key)
     case 9..<10: prefetch()
-    case 10..<13:
+    case 10..<11:
+      // It serves the refresh, since it has not begun.
+      guard let fetch = waiting.filter({ !$0.isDetached }).randomElement(using: &random) else {
+        return
+      }
+      history.append("refresh \(fetch.key)")
+      await request(fetch.key, of: map.refresh(fetch.key))
+    case 11..<13:
       guard let caller = callers.keys.sorted().randomElement(using: &random) else { return }
       await leave(caller)
     case 13..<15: await clear(key)
@@ -104,9 +117,12 @@ private final class LimitRun {
     return true
   }
 
-  private func request(_ key: Int) async {
+  private func request(
+    _ key: Int,
+    of refreshed: MultiplexerMap<Int, Int>? = nil
+  ) async {
     lastCaller += 1
-    let (caller, map) = (lastCaller, map)
+    let (caller, map) = (lastCaller, refreshed ?? map)
     history.append("\(caller) requests \(key)")
     callers[caller] = begin { try await map.request(key) }
     if stored.contains(key) {
@@ -115,7 +131,6 @@ private final class LimitRun {
       running[index].callers.insert(caller)
     } else if let index = waiting.firstIndex(where: { $0.key == key && !$0.isDetached }) {
       waiting[index].callers.insert(caller)
-      waiting[index].hasHadCallers = true
     } else if !enter(Fetch(number: 0, key: key, callers: [caller])) {
       let result = await callers.removeValue(forKey: caller)?.result
       isRight = isRight && result?.error as? MultiplexerError == .overloaded
@@ -129,7 +144,7 @@ private final class LimitRun {
     history.append("prefetch \(key)")
     // With the priority of the callers.
     _ = begin { map.prefetch([key]) }
-    _ = enter(Fetch(number: 0, key: key, callers: [], hasHadCallers: false, isPrefetch: true))
+    _ = enter(Fetch(number: 0, key: key, callers: [], isPrefetch: true))
   }
 
   /// Returns whether there is room for a fetch.
@@ -139,7 +154,7 @@ private final class LimitRun {
       return true
     }
     if let room, waiting.count >= room {
-      let last = waiting.lastIndex { !$0.hasHadCallers }
+      let last = waiting.lastIndex(where: \.callers.isEmpty)
       guard !fetch.callers.isEmpty, let last else { return false }
       waiting.remove(at: last)
     }
@@ -197,7 +212,8 @@ private final class LimitRun {
     }
     eventCount += 1
     if !fetch.isDetached { stored.insert(fetch.key) }
-    guard let index = waiting.firstIndex(where: \.hasHadCallers) ?? waiting.indices.first else {
+    guard let index = waiting.firstIndex(where: { !$0.callers.isEmpty }) ?? waiting.indices.first
+    else {
       return
     }
     start(waiting.remove(at: index))

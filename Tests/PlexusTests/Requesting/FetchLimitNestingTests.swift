@@ -162,7 +162,8 @@ import Testing
     #expect(map.statistics.running == 0)
   }
 
-  @Test func `a fetch goes on in the place of one whose callers have left`() async throws {
+  @Test func `a fetch continues at the place of another one whose callers have left`() async throws
+  {
     let own = OwnCache<MultiplexerMap<Int, Int>>()
     var policy = LimitedOrigin.policy(1)
     policy.whenUnobserved = .cancel

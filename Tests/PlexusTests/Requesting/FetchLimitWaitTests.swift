@@ -3,7 +3,7 @@ import PlexusTesting
 import TestSupport
 import Testing
 
-/// What happens to a fetch that waits for a place, and to the places of fetches that do nothing for the origin.
+/// The waits of fetches for a place, and the places of fetches that do nothing for the origin.
 @Suite(.fewAtOnce) struct `A fetch that waits for a place` {
   let clock = ManualClock()
   let origin = LimitedOrigin()
@@ -43,8 +43,9 @@ import Testing
     #expect(origin.begun == [1, 2, 4])
   }
 
-  @Test func `a refresh during the wait is served by the fetch that waits`() async throws {
-    let map = origin.makeMap(1)
+  @Test(arguments: [false, true])
+  func `a refresh during the wait is served by the fetch that waits`(hasCacher: Bool) async throws {
+    let map = origin.makeMap(1, cacher: hasCacher ? SimpleCacher() : nil)
     map.store(7, for: 2)
     let first = begin { try await map.request(1) }
     let second = begin { try await map.refresh(2).request(2) }
@@ -54,6 +55,25 @@ import Testing
     #expect(try await second.value == 102)
     #expect(try await third.value == 102)
     #expect(origin.begun == [1, 2])
+  }
+
+  @Test func `a refresh while a stored copy is read is served by the fetch, and not by the copy`()
+    async throws
+  {
+    let reading = Gate()
+    let map = origin.makeMap(1, cacher: SimpleCacher([2: 50, 3: 60], reading: reading)) {
+      $0.cacherRead = .beforeFetch
+    }
+    let second = begin { try await map.request(2) }
+    let other = begin { try await map.request(3) }
+    await reading.arrivals(2)
+    let third = begin { try await map.refresh(2).request(2) }
+    reading.open()
+    origin.gate(2).open()
+    #expect(try await second.value == 102)
+    #expect(try await third.value == 102)
+    #expect(try await other.value == 60)
+    #expect(origin.begun == [2])
   }
 
   @Test func `a value that is stored during the wait is the answer, and no fetch begins`()
@@ -253,10 +273,40 @@ import Testing
     #expect(map.statistics.failures == 0)
   }
 
+  @Test(
+    .guarantee(.overloadIsRefused),
+    arguments: [CachePolicy.CacherRead.beforeFetch, .afterConnectivityError]
+  )
+  func `a request beyond the limit gets a stored copy if the policy allows one`(
+    read: CachePolicy.CacherRead
+  ) async throws {
+    let map = origin.makeMap(1, waiting: 0, cacher: SimpleCacher([5: 50, 6: 60])) {
+      $0.cacherRead = read
+      $0.timeToLive = .zero
+      $0.usesCachedValue = { ($0 as? MultiplexerError) == .overloaded }
+    }
+    let first = begin { try await map.request(1) }
+    await origin.begins(1)
+    let response = try await map.response(5)
+    #expect(response.value == 50)
+    #expect(response.error as? MultiplexerError == .overloaded)
+    #expect(outcomes(await map.request([6, 7])) == [6: "60", 7: "MultiplexerError"])
+    let strict = origin.makeMap(1, waiting: 0, cacher: SimpleCacher([5: 50])) {
+      $0.timeToLive = .zero
+    }
+    let other = begin { try await strict.request(1) }
+    await #expect(throws: MultiplexerError.overloaded) { try await strict.request(5) }
+    origin.gate(1).open()
+    _ = try await (first.value, other.value)
+    #expect(origin.begun == [1, 1])
+  }
+
   @Test func `a cache with a limit is released with its last fetch`() async throws {
     let gone = Gate()
+    weak var released: Token?
     do {
       let token = Token(gone)
+      released = token
       let map = MultiplexerMap<Int, Int>(policy: LimitedOrigin.policy(1)) { key in
         withExtendedLifetime(token) {}
         return try await self.origin.fetch(key)
@@ -267,6 +317,7 @@ import Testing
       for caller in callers { _ = await caller.result }
     }
     try await gone.wait()
+    #expect(released == nil)
   }
 }
 

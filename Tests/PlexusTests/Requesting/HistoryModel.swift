@@ -36,7 +36,7 @@ struct HistoryModel {
   private var changes = ChangesModel()
   /// The moment of the last change by which a value that was fetched before it is not kept.
   private var lastChange = 0
-  /// The moments at which the calls in progress began that bring the value without being asked for it.
+  /// The moments at which the calls in progress began that bring the value although it was not requested.
   private(set) var bringing: [Int: Int] = [:]
   private(set) var broughtCount = 0
   /// The times at which the soft timeout answers callers.
@@ -113,7 +113,7 @@ struct HistoryModel {
     return true
   }
 
-  /// Begins a call that brings the value without being asked for it, and returns its number.
+  /// Begins a call that brings the value although it was not requested, and returns its number.
   mutating func beginBringing() -> Int {
     moment += 1
     broughtCount += 1

@@ -166,3 +166,28 @@ import Testing
     #expect(results.values.compactMap { try? $0.get() } == [1, 1, 1])
   }
 }
+
+@Suite struct `A map that is paused` {
+  @Test func `an unrequested value is not stored while its map is paused for a sign-out`()
+    async throws
+  {
+    let gate = Gate()
+    let map = MultiplexerMap<Int, Int>.bulk { keys in
+      try await gate.wait()
+      return [8: 80, 9: 90].merging(keys.map { ($0, $0 * 10) }) { $1 }
+    }
+    let before = begin { try await map.request(1) }
+    await gate.arrivals(1)
+    await map.cache.pause()
+    let during = begin { try await map.request(2) }
+    await gate.arrivals(2)
+    gate.open()
+    #expect(try await before.value == 10)
+    #expect(try await during.value == 20)
+    #expect(map.count == 0)
+    await map.cache.resume()
+    #expect(map.count == 0)
+    #expect(try await map.request(3) == 30)
+    #expect(map.keys.sorted() == [3, 8, 9])
+  }
+}

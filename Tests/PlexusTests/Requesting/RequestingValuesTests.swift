@@ -79,7 +79,9 @@ import Testing
       writeBehind: .seconds(11),
       maximumRetryAfter: .seconds(12),
       inheritsTaskLocals: true,
-      staleTimeToLive: .seconds(13)
+      staleTimeToLive: .seconds(13),
+      maximumConcurrentFetches: 14,
+      maximumWaitingFetches: 15
     )
     #expect(policy.timeToLive == .seconds(1))
     #expect(policy.staleWhileRevalidate == .seconds(2))
@@ -98,13 +100,16 @@ import Testing
     #expect(policy.maximumRetryAfter == .seconds(12))
     #expect(policy.inheritsTaskLocals)
     #expect(policy.staleTimeToLive == .seconds(13))
+    #expect(policy.maximumConcurrentFetches == 14)
+    #expect(policy.maximumWaitingFetches == 15)
     let properties = Mirror(reflecting: policy).children.compactMap(\.label)
     #expect(
       properties == [
         "timeToLive", "staleWhileRevalidate", "usesCachedValue", "failureTimeToLive", "retry",
         "fetchTimeout", "whenUnobserved", "cacherRead", "expiryJitter", "timeToIdle",
         "refreshAhead", "softTimeout", "storageTimeout", "writeBehind", "maximumRetryAfter",
-        "inheritsTaskLocals", "staleTimeToLive",
+        "inheritsTaskLocals", "staleTimeToLive", "maximumConcurrentFetches",
+        "maximumWaitingFetches",
       ]
     )
   }

@@ -104,7 +104,7 @@ import Testing
   func `an unrequested value of an unknown key is dropped if the key has changed meanwhile`(
     change: MeanwhileChange
   ) async throws {
-    // These change a value that is there.
+    // These change a value that is known.
     guard change != .update, change != .failedCommit else { return }
     let map = map()
     let caller = begin { await map.request([1, 2]) }
@@ -125,7 +125,7 @@ import Testing
     let map = MultiplexerMap<Int, Int>.bulk(clock: clock) { keys in
       let number = calls.increment()
       try await gates[number - 1].wait()
-      return [keys[0]: number, 8: -1, 9: -1]
+      return [8: -1, 9: -1].merging([keys[0]: number]) { $1 }
     }
     let first = begin { try await map.request(1) }
     await gates[0].arrivals(1)
@@ -163,27 +163,6 @@ import Testing
     gates[0].open()
     #expect(try await first.value == 10)
     #expect(map.cachedValue(8) == nil)
-  }
-
-  @Test func `an unrequested value is not stored while a repository is signed out`() async throws {
-    let removal = Gate()
-    let (map, repository) = (map(cacher: HeldCacher(removal)), MuxRepository())
-    map.register(in: repository)
-    let before = begin { try await map.request(1) }
-    await gate.arrivals(1)
-    let signOut = begin { try await repository.clearAll() }
-    await removal.arrivals(1)
-    let during = begin { try await map.request(2) }
-    await gate.arrivals(2)
-    gate.open()
-    #expect(try await before.value == 10)
-    #expect(try await during.value == 20)
-    #expect(map.count == 0)
-    removal.open()
-    try await signOut.value
-    #expect(map.count == 0)
-    #expect(try await map.request(3) == 30)
-    #expect(map.keys.sorted() == [3, 8, 9])
   }
 
   @Test func `an unrequested value of a call that has outlasted the sign-out is dropped`()
@@ -275,12 +254,11 @@ extension `An unrequested value` {
     let map = MultiplexerMap<Int, Int>.bulk(clock: clock) {
       keys -> [Int: Result<FetchResult<Int>, any Error>] in
       [
-        keys[0]: .success(.value(1)),
         4: .failure(Broken()),
         5: .success(.notModified()),
         6: .success(.transient(6)),
         7: .success(.value(7, timeToLive: .seconds(5), validator: "v")),
-      ]
+      ].merging([keys[0]: .success(.value(1))]) { $1 }
     }
     map.store([4: 40, 5: 50, 6: 60])
     #expect(try await map.request(1) == 1)
@@ -291,7 +269,7 @@ extension `An unrequested value` {
     #expect(map.statistics.fetches == 2, "Its own time to live is over")
   }
 
-  @Test func `an unrequested value is told as a fetched one`() async throws {
+  @Test func `an unrequested value is reported as a fetched one`() async throws {
     gate.open()
     let map = map()
     let events = Recorder(map.events())
@@ -358,6 +336,58 @@ enum MeanwhileChange: CaseIterable {
   }
 }
 
+extension `An unrequested value` {
+  @Test(.guarantee(.bulkAnswersStoreAll), arguments: [1_000, 1_024, 1_025, 3_000])
+  func `every unrequested value of a large answer is stored`(count: Int) async throws {
+    let map = MultiplexerMap<Int, Int>.bulk(clock: clock) { _ in
+      Dictionary(uniqueKeysWithValues: (0..<count).map { ($0, $0) })
+    }
+    #expect(try await map.request(0) == 0)
+    #expect(map.count == count)
+  }
+
+  @Test func `a large answer does not affect the unrequested values of another call`() async throws
+  {
+    let gate = Gate()
+    let map = MultiplexerMap<Int, Int>.bulk(clock: clock) { keys in
+      if keys == [0] { return Dictionary(uniqueKeysWithValues: (0..<2_000).map { ($0, $0) }) }
+      try await gate.wait()
+      return [-1: -1, -2: -2, 5: -5]
+    }
+    let slow = begin { try await map.request(-1) }
+    await gate.arrivals(1)
+    #expect(try await map.request(0) == 0)
+    gate.open()
+    #expect(try await slow.value == -1)
+    #expect(map.cachedValue(-2) == -2)
+    #expect(map.cachedValue(5) == 5, "The other answer has brought it since")
+  }
+
+  @Test func `an unrequested value is judged by its tags like a requested one`() async throws {
+    let cacher = SimpleCacher()
+    func rows() -> MultiplexerMap<Int, Int> {
+      .bulk(
+        id: "rows",
+        cacher: cacher,
+        valueTagging: { _, row in [CacheTag("tenant:\(row)")] },
+        clock: clock,
+        onFetch: { [gate] _ in
+          try await gate.wait()
+          return [1: 5, 8: 5, 9: 6]
+        }
+      )
+    }
+    let map = rows()
+    let caller = begin { await map.request([1]) }
+    await gate.arrivals(1)
+    // Of another map with the same cacher.
+    try await rows().clear(tags: ["tenant:5"])
+    gate.open()
+    _ = try await caller.value
+    #expect(map.keys.sorted() == [9])
+  }
+}
+
 /// A value that opens a gate when it is released.
 private final class Released: Sendable {
   private let gate: Gate
@@ -365,16 +395,4 @@ private final class Released: Sendable {
   init(_ gate: Gate) { self.gate = gate }
 
   deinit { gate.open() }
-}
-
-/// A cacher without entries, whose removals wait at a gate.
-private struct HeldCacher: Cacher {
-  let gate: Gate
-
-  init(_ gate: Gate) { self.gate = gate }
-
-  func entry(forKey key: String) async throws -> CacheEntry<Int>? { nil }
-  func store(_ entries: [String: CacheEntry<Int>]) async throws {}
-  func removeEntries(forKeys keys: Set<String>) async throws { try await gate.wait() }
-  func removeAllEntries() async throws { try await gate.wait() }
 }

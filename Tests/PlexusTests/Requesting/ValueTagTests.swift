@@ -246,6 +246,32 @@ import Testing
     try await map.clear(tags: [Self.tag(4)])
     #expect(map.keys == [3])
   }
+
+  @Test func `many tags, equal tags and no tags are moved, and none remains`() async throws {
+    let map = MultiplexerMap<Int, [String]>(
+      valueTagging: { _, names in names.map { CacheTag($0) } },
+      clock: clock,
+      onKeyFetch: { _ in [] }
+    )
+    let names = (0..<1_000).map { "\($0)" }
+    map.store(["a", "a", ""], for: 1)
+    map.update(1) { $0 = names }
+    try await map.clear(tags: ["a", ""])
+    #expect(map.count == 1)
+    map.update(1) { $0 = [] }
+    try await map.clear(tags: Set(names.map { CacheTag($0) }))
+    #expect(map.count == 1)
+    map.update(1) { $0 = ["b", "b"] }
+    try await map.clear(tags: ["b"])
+    #expect(map.count == 0)
+  }
+
+  @Test func `thousands of cleared tags do not keep later values out`() async throws {
+    let map = map { Row(tenant: $0) }
+    for tenant in 0..<10_000 { try await map.clear(tags: [Self.tag(tenant)]) }
+    #expect(try await map.request(7).tenant == 7)
+    #expect(map.keys == [7])
+  }
 }
 
 // MARK: - Stored copies

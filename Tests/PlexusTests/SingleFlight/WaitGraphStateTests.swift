@@ -54,22 +54,67 @@ import Testing
     #expect(wait("b", for: "queued", predecessors: predecessors) == ["running", "b"])
   }
 
-  @Test mutating func `a wait graph finds the first of some nodes that waits for another one`() {
+  @Test mutating func `a wait graph finds a node that waits for another one`() {
     _ = wait("a", for: "b")
     _ = wait("b", for: "c")
+    #expect(graph.waiter(for: "c") { $0 == "a" } == "a")
     _ = wait("x", for: "c")
-    #expect(graph.first(of: ["y", "a", "x"], waitingFor: "c") == 1)
-    #expect(graph.first(of: ["y", "x", "a"], waitingFor: "b") == 2)
-    #expect(graph.first(of: ["y", "x"], waitingFor: "b") == nil)
-    #expect(graph.first(of: [], waitingFor: "c") == nil)
-    #expect(graph.first(of: ["a"], waitingFor: "c", isSettled: { $0 == "b" }) == nil)
-    let others = ["c": ["d"], "d": ["a", "e"]]
-    #expect(graph.first(of: ["a"], waitingFor: "e", others: { others[$0] ?? [] }) == 0)
+    #expect(graph.waiter(for: "c") { $0 == "x" } == "x", "Also one that is recorded later")
+    #expect(graph.waiter(for: "b") { $0 == "x" } == nil)
+    #expect(graph.waiter(for: "c") { $0 == "c" } == nil)
+    #expect(graph.waiter(for: "c", isSettled: { $0 == "b" }, where: { $0 == "a" }) == nil)
+    #expect(graph.waiter(for: "c", isSettled: { $0 == "a" }, where: { $0 == "a" }) == nil)
+    graph.stopWaiting("a", for: "b")
+    #expect(graph.waiter(for: "c") { $0 == "a" } == nil)
+    let others = ["d": ["c"], "e": ["d"]]
     #expect(
-      graph.nodes(reachableFrom: "b", others: { others[$0] ?? [] }).sorted()
-        == ["a", "b", "c", "d", "e"]
+      graph.waiter(for: "e", others: { node, _ in others[node] ?? [] }, where: { $0 == "x" }) == "x"
+    )
+    #expect(
+      graph.nodes(reachableFrom: "b", others: { ["c": ["d"], "d": ["a"]][$0] ?? [] }).sorted()
+        == ["a", "b", "c", "d"]
     )
     #expect(graph.nodes(reachableFrom: "x").sorted() == ["c", "x"])
+  }
+
+  @Test func `a wait graph looks at no other nodes than the ones that lead to the given one`() {
+    var graph = WaitGraph.State<Int>()
+    for node in 1...1_000 { _ = graph.wait(node, for: 0, predecessor: { _ in nil }) }
+    _ = graph.wait(2_000, for: 2_001, predecessor: { _ in nil })
+    var visited: [Int] = []
+    let found = graph.waiter(for: 2_001) { node in
+      visited.append(node)
+      return false
+    }
+    #expect(found == nil)
+    #expect(visited == [2_000])
+    #expect(graph.waiter(for: 3_000) { _ in true } == nil)
+  }
+
+  @Test func `a wait graph finds a waiter exactly if there is one, after any history`() {
+    var random = SeededRandom(seed: 12)
+    for round in 0..<100 {
+      var graph = WaitGraph.State<Int>()
+      var edges: [(Int, Int)] = []
+      for step in 0..<60 {
+        if Int.random(in: 0..<4, using: &random) == 0, !edges.isEmpty {
+          let (node, target) = edges.remove(at: .random(in: edges.indices, using: &random))
+          graph.stopWaiting(node, for: target)
+        } else {
+          let node = Int.random(in: 0..<8, using: &random)
+          let target = Int.random(in: 0..<8, using: &random)
+          if graph.wait(node, for: target, predecessor: { _ in nil }) == nil {
+            edges.append((node, target))
+          }
+        }
+        // The first search comes after some waits.
+        guard step >= round % 20 else { continue }
+        let node = Int.random(in: 0..<8, using: &random)
+        let target = Int.random(in: 0..<8, using: &random)
+        let isFound = graph.waiter(for: target) { $0 == node } != nil
+        #expect(isFound == (node != target && reaches(target, from: node, by: edges)))
+      }
+    }
   }
 
   @Test func `a wait graph follows implicit waits of a node`() {

@@ -27,7 +27,7 @@ extension Guarantee {
     .caches,
     """
     A request inside a limited fetch uses the place of that fetch, also through other caches and by joining, so \
-    that no fetch waits for itself.
+    that no fetch waits for itself. Several of them use it one after another.
     """
   )
 

@@ -23,8 +23,10 @@
 /// let player = CurrentValue(Player())
 /// let progress = combine(player.select(\.position), player.select(\.length)) { "\($0) of \($1)" }
 /// let token = progress.observe { print($0) }  // Prints "0 of 10"
-/// player.value = Player(position: 3, length: 4)  // Prints "3 of 4", and never "3 of 10"
+/// player.value = Player(position: 3, length: 4)  // Prints "3 of 4"
 /// ```
+///
+/// No element is "3 of 10".
 ///
 /// A broadcaster of your own that forwards another one counts as a source of its own. The combination has its elements in
 /// their order, but can learn of them later than of other parts of the same state.

@@ -64,6 +64,9 @@ final class Joint: HubBacked {
     disconnect()
   }
 
+  /// The newest elements of the roots.
+  var newest: JointState { state.withLock { $0.current } }
+
   // MARK: - Roots
 
   /// Whether the first element of a root is known.

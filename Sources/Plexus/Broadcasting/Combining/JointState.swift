@@ -11,7 +11,7 @@ struct JointState: Sendable {
   /// The elements, in the order of the roots.
   private(set) var slots: ContiguousArray<Slot>
   /// The number of elements that the roots have sent.
-  private var round = 0
+  private(set) var round = 0
 
   init(_ boxes: some Sequence<AnyBox>) {
     slots = ContiguousArray(boxes.map { Slot(box: $0) })

@@ -69,10 +69,3 @@ extension SelectedPart: JointPart {
     draft.add(ObjectIdentifier(core), after: source, areEqual: { $0 == $1 }, select)
   }
 }
-
-extension SelectedPart: WeaklyReadable {
-  var weakCurrent: @Sendable () -> Part? {
-    let read = source.weaklyReading()
-    return { [select] in read().map(select) }
-  }
-}

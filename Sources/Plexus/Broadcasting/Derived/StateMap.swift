@@ -46,10 +46,3 @@ extension StateMap: JointPart {
     draft.add(ObjectIdentifier(core), after: source, transform)
   }
 }
-
-extension StateMap: WeaklyReadable {
-  var weakCurrent: @Sendable () -> Element? {
-    let read = source.weaklyReading()
-    return { [transform] in read().map(transform) }
-  }
-}

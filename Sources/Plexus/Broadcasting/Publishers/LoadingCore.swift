@@ -104,6 +104,20 @@ final class LoadingCore<Model: LoadingModel>: Sendable {
     return result
   }
 
+  /// Resets the state without delivering it yet.
+  ///
+  /// - Parameter body: Resets the state.
+  /// - Returns: The delivery, and the replaced parts, which are to be released with no lock held.
+  func prepareReset(
+    _ body: (inout Model) -> Void
+  ) -> (delivery: Delivery<LoadState<Value>>, former: Model.Former) {
+    state.withLock { state in
+      body(&state.loading)
+      let delivery = prepare(state.loading.current, replacesUnread: true)
+      return (delivery, state.loading.takeFormer())
+    }
+  }
+
   /// Appends a state without resuming tasks yet.
   @inlinable
   func prepare(_ state: LoadState<Value>, replacesUnread: Bool) -> Delivery<LoadState<Value>> {

@@ -58,10 +58,13 @@ struct PageLoader<Item: Sendable, Cursor: Equatable & Sendable>: Sendable {
       }
       if acceptance == .repeated { error = LoadError.repeatedCursor }
     case .failure(let failure):
-      error = failure
-      core.change { state, publication, _ in
-        if state.fail(flight, with: failure) { publication = .state }
+      let isUsed = core.change { state, publication, _ in
+        let isUsed = state.fail(flight, with: failure)
+        if isUsed { publication = .state }
+        return isUsed
       }
+      // The callers of a load that was superseded have what they wanted, or it is gone.
+      if isUsed { error = failure }
     }
     flight.end(with: error.map { Outcome(.failure, error: $0) } ?? ValueOutcome(()))
   }
@@ -99,10 +102,13 @@ struct PageLoader<Item: Sendable, Cursor: Equatable & Sendable>: Sendable {
   }
 
   /// Drops all pages.
-  func reset() {
-    core.change { state, publication, _ in
-      state.reset()
-      publication = .reset
-    }
+  func reset() { Self.reset([self]) }
+
+  /// Drops all pages of several lists, before a subscriber of any of them learns of it.
+  static func reset(_ loaders: [PageLoader]) {
+    let resets = loaders.map { $0.core.prepareReset { $0.reset() } }
+    for (delivery, _) in resets { delivery.deliver() }
+    // The pages are released with no lock held.
+    withExtendedLifetime(resets) {}
   }
 }

@@ -42,7 +42,8 @@
 /// If a page gives the cursor of a page that is already in the list, or its own, the list would never end. The page is
 /// kept, the list is complete at that end, and the callers and the state receive ``LoadError/repeatedCursor``. A page that
 /// is requested again nevertheless replaces the items of the first one in its place. A refresh that returns to a page
-/// fails, and the old pages stay. Cursors are compared with no lock held.
+/// fails, and the old pages stay. The first page is known by the cursor with which a neighbor has named it; in a list that
+/// is loaded forward only, a return to it is noticed one page later. Cursors are compared with no lock held.
 ///
 /// ## Cancellation
 ///
@@ -86,7 +87,7 @@ public final actor PagedPublisher<Item: Sendable, Cursor: Equatable & Sendable>:
   /// The type of the elements that subscribers receive.
   public typealias Element = LoadState<Pages<Item>>
 
-  private let loader: PageLoader<Item, Cursor>
+  let loader: PageLoader<Item, Cursor>
 
   nonisolated var core: LoadingCore<PageLoader<Item, Cursor>.Model> { loader.core }
 

@@ -89,9 +89,16 @@ struct PagesList<Item: Sendable, Cursor: Equatable & Sendable>: Sendable {
       return true
     }
     let isRepeated =
-      pages.contains { $0.cursor == link } || others.contains { $0.cursor == link }
+      isLoaded(link, beyond: edge) || others.contains { $0.cursor == link }
     if isRepeated { close(edge) }
     return !isRepeated
+  }
+
+  /// Returns whether a cursor is that of a loaded page, also if only a neighbor has named the page so.
+  private func isLoaded(_ cursor: Cursor, beyond edge: PagesEdge) -> Bool {
+    let followers = edge == .end ? pages.dropFirst() : pages.dropLast()
+    return pages.contains { $0.cursor == cursor }
+      || followers.contains { $0.links[edge.opposite] == cursor }
   }
 
   /// Removes the outermost of several pages.

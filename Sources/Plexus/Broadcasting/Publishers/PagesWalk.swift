@@ -72,9 +72,12 @@ struct PagesWalk<Item: Sendable, Cursor: Equatable & Sendable>: Sendable {
       following = nil
     }
     guard let following else { return true }
-    guard !passed.contains(following), !pages.contains(where: { $0.cursor == following }) else {
-      return false
+    let isNamed = pages.dropFirst().contains { page in
+      page.links[direction.opposite].map { .some($0) == following } ?? false
     }
+    guard !isNamed, !passed.contains(following),
+      !pages.contains(where: { $0.cursor == following })
+    else { return false }
     if step != nil { next = .some(following) }
     return true
   }

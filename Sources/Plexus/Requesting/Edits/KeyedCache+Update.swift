@@ -122,6 +122,7 @@ extension KeyedCache {
       if recentChanges != nil { noteChange(index, shard, &transaction) }
       let next = detachFlights(index, changingTo: edit.value, &shard, &transaction)
       arrival.index = index
+      renewStart(of: index, arrival.name, &shard, &transaction.effects)
       shard.put(edit.value, &arrival, &transaction)
       if edit.draft != nil || shard.hasEdits {
         shard.record(edit, at: index, cost: arrival.cost)

@@ -24,6 +24,7 @@ extension CacheEngine {
     // A tick of the coarse clock would be too long for the duration of a fetch.
     let start = time.exactNow()
     defer {
+      leaveOwnPlace(flight)
       flight.attempt.duration = .nanoseconds(max(0, time.exactNow().subtractingSaturating(start)))
     }
     var number = 1
@@ -56,8 +57,31 @@ extension CacheEngine {
     // The lease of a shared tier is kept, and so is the place.
     let hasPaused = limit?.isBeforeLeases == false && limit?.giveBack(placeOf: flight) == true
     guard await sleep(for: wait), !flight.isCancelled, !flight.isSettled else { return false }
-    if hasPaused, await limit?.takeBack(placeOf: flight) != .granted { return false }
+    if let limit, await !hasPlace(for: flight, limit, hasPaused) { return false }
     return !flight.isCancelled && !flight.isSettled
+  }
+
+  /// Waits for the place of the next attempt, if the fetch has given back the one before, or if that is still in use: by a
+  /// call that continues after its time limit, possibly for good.
+  private final func hasPlace(
+    for flight: Flight,
+    _ limit: FetchLimit,
+    _ hasPaused: Bool
+  ) async -> Bool {
+    guard limit.isHeld(flight) else {
+      guard hasPaused else { return true }
+      return await limit.takeBack(placeOf: flight, on: clock) == .granted
+    }
+    limit.leave(flight)
+    let timeout = policy.fetchTimeout
+    return await limit.takeBack(placeOf: flight, within: timeout, on: clock) == .granted
+  }
+
+  /// Leaves the place of a part of a fetch: one that only its own attempts use.
+  private final func leaveOwnPlace(_ flight: Flight) {
+    if let limit = source.limit, limit.isBeforeLeases, flight.whole !== flight {
+      limit.leave(flight)
+    }
   }
 
   private final func wait(after number: Int, _ error: any Error) -> Duration? {

@@ -77,6 +77,8 @@ extension CacheEngine {
         answers.set(answer, at: index)
         let departure = place.flight.leave(place.place)
         if departure.hasLeft, let scope { WaitGraph.stopWaiting(scope, for: place.flight) }
+        // It continues without callers, and waits for its place like others without them.
+        if departure.isLast, let limit = source.limit { limit.updateCallers(of: place.flight) }
         departure.resume()
       }
     }

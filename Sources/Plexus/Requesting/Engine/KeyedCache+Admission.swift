@@ -14,6 +14,8 @@ extension KeyedCache {
     @usableFromInline let now: Nanoseconds
     /// Whether it waits for a flight that begins.
     @usableFromInline var waits = true
+    /// Whether a flight begins although it will be refused, because its stored copy can be the answer.
+    @usableFromInline var readsCopy = false
 
     @inlinable
     init(
@@ -45,7 +47,7 @@ extension KeyedCache {
     case failed(any Error)
     case waits(Flight, WaitPlace)
     /// A fetch would have to begin, and too many wait for a place.
-    case overloaded
+    case overloaded(hasValue: Bool)
   }
 
   /// Answers a request, or gives it a place in a flight.
@@ -63,11 +65,12 @@ extension KeyedCache {
     _ caller: Caller,
     _ effects: inout CacheEffects
   ) -> Admission {
-    let isOwn = caller.scope.map { isFlight($0, of: key, hash: hash) } ?? false
+    // A fetch that continues after its end can request its own key.
+    let isOwn = caller.scope.map { !$0.isSettled && isFlight($0, of: key, hash: hash) } ?? false
     let now = caller.now
     let tags = tagging?(key)
     let isTrusted = shared == nil || isTrusted()
-    return shards.withLock(hash: hash) { shard -> Admission in
+    let admission = shards.withLock(hash: hash) { shard -> Admission in
       let index = shard.place(of: key, hash: hash, tags: tags)
       let hasValue = use(index, isTrusted: isTrusted, at: now, &shard)
       switch shard[index].state.decide(
@@ -99,12 +102,12 @@ extension KeyedCache {
       case .waits(let flight):
         shard.statistics.joins &+= 1
         let place = flight.join()
-        if let limit = source.limit { limit.addCallers(to: flight) }
+        if let limit = source.limit { limit.updateCallers(of: flight) }
         return .waits(flight, place)
       case .begins:
         if let limit = source.limit, refuses(index, caller, shard, limit) {
           shard.removeIfEmpty(index, &effects)
-          return .overloaded
+          return .overloaded(hasValue: hasValue)
         }
         shard.statistics.misses &+= 1
         return .waits(begin(index, caller, &shard, &effects), .first)
@@ -114,6 +117,10 @@ extension KeyedCache {
         return .failed(refusal(isOwn: isOwn, scope: caller.scope))
       }
     }
+    if case .overloaded(hasValue: false) = admission, storage != nil {
+      return admitForCopy(key, hash: hash, caller, &effects)
+    }
+    return admission
   }
 
   /// Records a request for the value at an index, if there is one.

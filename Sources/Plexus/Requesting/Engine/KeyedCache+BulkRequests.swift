@@ -18,11 +18,16 @@ extension KeyedCache {
     let (pending, places) = admit(keys, scope, ticket: ticket, &results)
     guard !places.isEmpty else { return results }
     let outcomes = await wait(for: places, scope: scope, isSoft: ticket.isNone)
+    var overtaken: [Key] = []
     for index in pending.indices {
+      if !ticket.isNone, outcomes[index]?.isOvertaken == true { overtaken.append(pending[index]) }
       results[pending[index]] = Result {
         guard let outcome = outcomes[index] else { throw CancellationError() }
         return valued(try outcome.get()).value
       }
+    }
+    if !overtaken.isEmpty {
+      results.merge(await request(overtaken, ticket: drawTicket())) { $1 }
     }
     return results
   }

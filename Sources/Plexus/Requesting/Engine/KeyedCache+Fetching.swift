@@ -129,9 +129,9 @@ extension KeyedCache {
   /// Launches several flights as one fetch.
   @inlinable
   func launchTogether(_ flights: [Flight], with bulkFetch: @escaping BulkFetch) {
-    // Under a limit, flights depart when they have a place; stored copies are read before.
-    let departsNow = source.delaysFlights && (source.limit == nil || storage != nil)
-    let flights = departsNow ? depart(flights, isBulk: true) : flights
+    // Under a limit, flights depart when they have a place, or when their stored copies are the answers.
+    let flights =
+      source.delaysFlights && source.limit == nil ? depart(flights, isBulk: true) : flights
     if flights.isEmpty { return }
     let batch = BulkFlight(flights)
     batch.plan.inheritsTaskLocals =
@@ -209,7 +209,7 @@ extension KeyedCache {
     defer {
       countTime(of: batch)
       for flight in flights {
-        flight.attempt = batch.attempt
+        flight.attempt = flight.attempt.replaced(by: batch.attempt)
         if let start = batch.attemptTime { flight.noteAttempt(at: start) }
       }
     }

@@ -31,13 +31,13 @@ extension KeyedCache {
     transaction.isBulk = isBulk
     transaction.countsFailure = countsFailure
     var missing: DraftsToReapply<Value>?
-    let name = valueTags == nil ? nil : storage?.name(of: key(of: flight))
+    let name = valueTags == nil && stack == nil ? nil : storage?.name(of: key(of: flight))
     let answer = shards.withLock(hash: flight.hash) { shard -> Outcome in
       if stack == nil { count(outcome, of: flight, &shard, &transaction) }
+      let verdict = valueTags == nil ? .usable : judge(outcome, of: flight, arrival, name)
       guard let index = shard.keys.index(of: key(of: flight), hash: flight.hash),
         shard[index].state.running === flight
       else { return outcome.failure == nil ? outcome : detachedAnswer(outcome, at: now) }
-      let verdict = valueTags == nil ? .usable : judge(flight, arrival, name)
       if verdict == .cleared {
         arrival.index = index
         return turnDown(outcome, &arrival, &shard, &transaction)
@@ -49,8 +49,9 @@ extension KeyedCache {
       // Only a failure can have another answer than its outcome.
       let answer = outcome.kind == .failure ? self.answer(outcome, shard, index, at: now) : outcome
       arrival.index = index
+      if stack != nil { renewStart(of: &arrival, name, &transaction.effects) }
       apply(outcome, &arrival, &shard, &transaction)
-      if verdict == .outdated, arrival.next == nil { outdate(flight, &shard) }
+      if verdict == .outdated, arrival.next == nil { outdate(flight, &shard, &transaction.effects) }
       return answer
     }
     if let missing, let value = candidate(of: outcome) {

@@ -1,4 +1,4 @@
-// The fetches of a cache with a limit for those that run at the same time: see `FetchLimit`.
+// The fetches of a cache that limits how many of them run at the same time: see `FetchLimit`.
 
 extension KeyedCache {
   /// Waits for a place, fetches the values of flights, and ends the flights.
@@ -10,16 +10,13 @@ extension KeyedCache {
     by fetch: Fetch
   ) async {
     let guest = batch ?? flights[0]
-    if !limit.hasEntered(guest) {
-      limit.enter(guest, inPlaceOf: guest.whole === guest ? nil : guest.whole)
-    }
+    if !limit.hasEntered(guest) { limit.enter(guest) }
     let admission = await limit.admission(of: guest)
     guard admission == .granted else {
       limit.leave(guest)
       return await turnAway(flights, admission, isBulk: batch != nil)
     }
-    // With a cacher, they have departed before their stored copies were read.
-    let departing = storage == nil ? depart(flights, isBulk: batch != nil) : flights
+    let departing = depart(flights, isBulk: batch != nil)
     var outcomes: [Outcome] = []
     if !departing.isEmpty {
       do {
@@ -68,7 +65,7 @@ extension KeyedCache {
   /// Returns whether a fetch is refused before it begins, because too many others wait.
   ///
   /// This only saves work: a fetch that begins is refused when it enters. The copy of one that reads it first can be the
-  /// answer, and the request of a fetch may use the place of that fetch.
+  /// answer, and so can an entry of a shared tier; the request of a fetch may use the place of that fetch.
   @usableFromInline
   @inline(never)
   func refuses(
@@ -77,9 +74,27 @@ extension KeyedCache {
     _ shard: Shard<Key, Value>,
     _ limit: FetchLimit
   ) -> Bool {
-    guard limit.isFull, caller.scope == nil else { return false }
-    return limit.isBeforeLeases || shard.hasValue(index)
-      || shard.extras?.pendingWrites?.isReadFirst != true
+    guard limit.isFull, caller.scope == nil, !caller.readsCopy, shared == nil else { return false }
+    return shard.hasValue(index) || shard.extras?.pendingWrites?.isReadFirst != true
+  }
+
+  /// Answers a request that was refused and has no value: its flight begins all the same if the policy allows a stale value,
+  /// to read the stored copy when it is refused.
+  @usableFromInline
+  @inline(never)
+  func admitForCopy(
+    _ key: Key,
+    hash: UInt64,
+    _ caller: Caller,
+    _ effects: inout CacheEffects
+  ) -> Admission {
+    // User code, called without a lock.
+    guard grounds(of: MultiplexerError.overloaded).policyAllows else {
+      return .overloaded(hasValue: false)
+    }
+    var caller = caller
+    caller.readsCopy = true
+    return admit(key, hash: hash, caller, &effects)
   }
 
   /// Answers a request whose fetch was refused before it has begun.

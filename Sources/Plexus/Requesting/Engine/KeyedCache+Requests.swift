@@ -17,6 +17,18 @@ extension KeyedCache {
     shards.withLock(hash: hash) { $0.value(of: key, hash: hash) }
   }
 
+  /// Returns whether the value of a key is fresh and satisfies all refreshes.
+  func hasFreshValue(of key: Key, hash: UInt64) -> Bool {
+    let now = time.now()
+    return usesCopies(at: now)
+      && shards.withLock(hash: hash) { shard in
+        guard let index = shard.keys.index(of: key, hash: hash), shard.hasValue(index) else {
+          return false
+        }
+        return shard[index].state.isFresh(at: now)
+      }
+  }
+
   // MARK: - Requests
 
   /// Answers a request, and waits for a flight if there is no usable value.
@@ -45,8 +57,17 @@ extension KeyedCache {
       return try fallbackWhenOverloaded(key, hash: hash)
     case .waits(let flight, let place):
       let isSoft = ticket.isNone && policy.softTimeout != nil
-      return valued(try await wait(for: flight, in: place, scope: scope, isSoft: isSoft))
+      let outcome = try await wait(for: flight, in: place, scope: scope, isSoft: isSoft)
+      if outcome.isOvertaken, !ticket.isNone { return try await requestAgain(key, hash: hash) }
+      return valued(outcome)
     }
+  }
+
+  /// Answers a request that requires a refresh, after a flight whose result a refresh by tag has overtaken.
+  @usableFromInline
+  @inline(never)
+  func requestAgain(_ key: Key, hash: UInt64) async throws -> ValueOutcome<Value> {
+    try await request(key, hash: hash, ticket: drawTicket())
   }
 
   /// Answers a request, or begins its wait for a flight.

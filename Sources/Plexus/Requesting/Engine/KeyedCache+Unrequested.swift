@@ -1,4 +1,4 @@
-// The values that a fetch of several keys returns for keys that it was not asked for.
+// The values that a fetch of several keys returns for keys that were not requested.
 
 extension KeyedCache {
   /// The start of a call of the fetch of several keys.
@@ -91,10 +91,15 @@ extension KeyedCache {
       guard shard.pauseCount == 0, !shard.isEdited(key, hash),
         !recentChanges.hasChanged(key, hash: hash, allTags, since: call.number)
       else { return }
+      if let start = arrival.start, let valueTags,
+        valueTags.judge(arrival.name ?? "", allTags, since: start.order) != .usable
+      {
+        return
+      }
       if let index = shard.keys.index(of: key, hash: hash), !shard[index].state.isAtRest { return }
       let index = shard.place(of: key, hash: hash, tags: tags)
       arrival.index = index
-      recentChanges.change(key, hash: hash, &transaction.effects)
+      recentChanges.keep(key, hash: hash, &transaction.effects)
       shard.put(outcome.value, &arrival, &transaction)
       _ = shard[index].state.succeed(
         validator: outcome.validator,

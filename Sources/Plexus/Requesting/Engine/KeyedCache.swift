@@ -163,9 +163,8 @@ final class KeyedCache<Key: Hashable & Sendable, Value: Sendable>: CacheEngine, 
   override func work(for flight: Flight) async {
     let fetch: Fetch = { [self] flights, _ in [try await outcome(of: flights[0])] }
     if storage != nil {
-      // Its stored copy is read before it waits for a place, and a refresh from now on requires another fetch.
-      if source.delaysFlights, depart([flight], isBulk: false).isEmpty {
-        source.limit?.leave(flight)
+      // Under a limit, it departs when it has a place, or when its stored copy is the answer.
+      if source.delaysFlights, source.limit == nil, depart([flight], isBulk: false).isEmpty {
         return
       }
       await fetchWithCacher([flight], scope: flight, by: fetch)
@@ -253,10 +252,12 @@ final class KeyedCache<Key: Hashable & Sendable, Value: Sendable>: CacheEngine, 
       if isCancelled(withoutCallers: flight) { transaction.effects.cancel(flight) }
       return
     }
+    guard shard[index].state.running === flight else { return }
     // Live subscriptions observe all flights of their key.
-    guard shard[index].state.running === flight, !shard[index].state.isInBackground,
-      !shard.isLive(index)
-    else { return }
+    if shard[index].state.isInBackground || shard.isLive(index) {
+      source.limit?.updateCallers(of: flight)
+      return
+    }
     guard isCancelled(withoutCallers: flight) else { return }
     if let queued = shard[index].state.queued, queued.callerCount == 0 {
       transaction.effects.release(queued)

@@ -41,6 +41,11 @@ final class RecentChanges<Key: Hashable & Sendable>: Sendable {
     if isActive, key == key { release(state.withLock { $0.change(key, hash: hash) }, &effects) }
   }
 
+  /// Records that a call has kept a value that was not requested.
+  func keep(_ key: Key, hash: UInt64, _ effects: inout CacheEffects) {
+    release(state.withLock { $0.keep(key, hash: hash) }, &effects)
+  }
+
   /// Records that the keys with one of some tags have changed; called with no lock held.
   func change(_ tags: Set<CacheTag>) {
     if isActive { withExtendedLifetime(state.withLock { $0.change(tags) }) {} }

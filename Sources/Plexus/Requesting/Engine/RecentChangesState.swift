@@ -12,11 +12,15 @@ struct RecentChangesState<Key: Hashable & Sendable>: Sendable {
 
   /// The largest number of keys, and of tags, that are recorded one by one.
   static var limit: Int { 1024 }
+  /// The largest number of keys whose values were kept, which are recorded besides.
+  static var keptLimit: Int { 65_536 }
 
   /// The numbers of the calls in progress, ascending.
   private var calls: [UInt64] = []
   private var lastCall: UInt64 = 0
   private var keys = KeyTable<Key, UInt64>()
+  /// The number of the keys whose values were kept.
+  private var keptCount = 0
   private var tags: [CacheTag: UInt64] = [:]
   /// The last call that had begun when everything changed.
   private var everything: UInt64 = 0
@@ -51,8 +55,23 @@ struct RecentChangesState<Key: Hashable & Sendable>: Sendable {
       keys.entries[index].element = lastCall
       return []
     }
-    guard keys.count < Self.limit else { return changeAll() }
+    guard keys.count - keptCount < Self.limit else { return changeAll() }
     _ = keys.insert(lastCall, for: key, hash: hash)
+    return []
+  }
+
+  /// Records that a call in progress has kept the value of a key, which matters to the other calls only.
+  ///
+  /// These keys do not count towards the limit of changes: a large answer would end its own recording.
+  mutating func keep(_ key: Key, hash: UInt64) -> Released {
+    guard calls.count > 1 else { return [] }
+    if let index = keys.index(of: key, hash: hash) {
+      keys.entries[index].element = lastCall
+      return []
+    }
+    guard keptCount < Self.keptLimit else { return changeAll() }
+    _ = keys.insert(lastCall, for: key, hash: hash)
+    keptCount += 1
     return []
   }
 
@@ -72,6 +91,7 @@ struct RecentChangesState<Key: Hashable & Sendable>: Sendable {
 
   private mutating func removeAll() -> Released {
     tags = [:]
+    keptCount = 0
     return keys.removeAll()
   }
 

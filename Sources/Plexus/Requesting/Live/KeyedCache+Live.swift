@@ -110,7 +110,7 @@ extension KeyedCache {
       let index = shard.place(of: key, hash: hash, tags: tags)
       if let running = shard[index].state.running {
         let place = running.join()
-        if let limit = source.limit { limit.addCallers(to: running) }
+        if let limit = source.limit { limit.updateCallers(of: running) }
         return (running, place)
       }
       if !fetch.isFresh, shard[index].state.isFresh(at: caller.now) { return nil }

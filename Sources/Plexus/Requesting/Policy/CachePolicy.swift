@@ -165,7 +165,8 @@ public struct CachePolicy: Sendable {
   ///
   /// Further fetches wait for a place. Those with callers go first, then those with a higher priority, then the ones that
   /// were requested earlier. A caller that joins a fetch, or whose priority is raised, moves it forward. When the last caller
-  /// of a waiting fetch leaves, the fetch is cancelled, regardless of ``whenUnobserved``. A clear or a sign-out leaves a
+  /// of a waiting fetch leaves, the fetch is cancelled, regardless of ``whenUnobserved``, also if it waits for its next
+  /// attempt; a prefetch and a renewal in the background wait behind callers again. A clear or a sign-out leaves a
   /// waiting fetch to its callers; without callers, it never starts. One refresh and more during the wait are served by it.
   ///
   /// A fetch has its place from the call of the closure until the closure returns:
@@ -173,20 +174,24 @@ public struct CachePolicy: Sendable {
   /// - A fetch of several keys takes one place, and so does a batch.
   /// - Between the attempts of a retried fetch, other fetches use the place, and the next attempt waits for one again. With
   ///   a ``SharedCacher``, a fetch takes its place before its lease, and keeps both between its attempts.
-  /// - A call that ignores the end of its ``fetchTimeout`` keeps its place until it returns.
+  /// - A call that ignores the end of its ``fetchTimeout`` keeps its place until it returns. The next attempt of the same
+  ///   fetch waits until then, or for another place: for no longer than another `fetchTimeout`, after which the fetch fails.
   /// - A request in the closure of a fetch of the same cache uses the place of that fetch, also indirectly, through other
-  ///   caches. As for ``MultiplexerError/recursiveRequest(chain:)``, a request in a detached task is not recognized: a fetch
-  ///   must not wait for one.
+  ///   caches, and also if the closure continues after the end of the fetch. Of several such requests, one uses the place at
+  ///   a time; the others wait for that, or for another place, and are never refused. As for
+  ///   ``MultiplexerError/recursiveRequest(chain:)``, a request in a detached task is not recognized: a fetch must not wait
+  ///   for one.
   ///
   /// The ``fetchTimeout`` starts with the fetch, not with the wait. The ``softTimeout`` of a caller includes the wait. Stored
-  /// copies are read without a place. ``CacheStatistics/running`` and ``CacheStatistics/waiting`` show the present numbers.
+  /// copies are read without a place, and so are the entries of a ``SharedCacher``: a fetch that finds no place looks for one
+  /// first. ``CacheStatistics/running`` and ``CacheStatistics/waiting`` show the present numbers.
   public var maximumConcurrentFetches: Int?
 
   /// The maximum number of fetches that wait because of ``maximumConcurrentFetches``; `nil` for no limit.
   ///
   /// Beyond it, a request that would start a fetch gets a stale value, if ``usesCachedValue`` or
-  /// ``CacheDirectives/staleIfError`` allows one for ``MultiplexerError/overloaded``, and that error otherwise. It is not
-  /// remembered, and does not count as a failure. Renewals in the background and prefetches wait behind all fetches with
+  /// ``CacheDirectives/staleIfError`` allows one for ``MultiplexerError/overloaded``, and that error otherwise. A stored copy
+  /// is read for that if ``usesCachedValue`` allows one. The error is not remembered, and does not count as a failure. Renewals in the background and prefetches wait behind all fetches with
   /// callers. They are skipped if there is no room, and make room for a fetch with callers. With 0, no fetch waits.
   public var maximumWaitingFetches: Int?
 

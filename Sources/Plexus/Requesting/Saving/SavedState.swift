@@ -18,6 +18,9 @@
 /// then. It is no debounce: a source that changes all the time is saved once per delay. Changes during a write are
 /// written after it, together. Two writes of one key never overlap.
 ///
+/// A part of a state is made by the task that writes it, and is written only if it has changed. Its delay starts with the
+/// first change of the whole state, so that it can be written earlier.
+///
 /// The state at the call of `persist` is not written unless it changes. Call it before the first change.
 ///
 /// ## Ending

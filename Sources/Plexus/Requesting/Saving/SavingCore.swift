@@ -2,90 +2,82 @@ internal import Synchronization
 
 /// The implementation of a ``SavedState``, which its last write uses after its release.
 ///
-/// It is a handler that the sending threads call: a change only notes that there is one. The newest state is read from the
-/// source when it is written.
+/// It follows the roots of the source by a joint, which is never behind them: what was sent before a clear, a flush or the
+/// release is known then, whichever thread delivers it. The state is made from that when it is written.
 final class SavingCore<Value: Sendable>: Sendable {
+  /// A state of the roots that needs no write, because it was saved, cleared, or there from the beginning.
+  private struct Base: Sendable {
+    var roots: JointState
+    /// The results for it, if they have been made.
+    var results: [JointPlan.StepResult] = []
+  }
+
   private struct State: Sendable {
     var saving: SavingState
     var timer = MovableTimer()
-    /// The newest element that is not saved, for the time after the release of the source.
-    var newest: Value?
-    /// The number of the element with which the subscription began, which needs no write.
-    var first: Int?
-    /// The number of the newest element that was received, or dropped by a clear before it was.
-    var received = Int.min
-    /// The number of the first element after the last clear.
-    var cleared = Int.min
+    var base: Base
+    /// The round of the state that is being written.
+    var writtenRound = Int.min
+    /// The roots at the release.
+    var last: JointState?
+    /// The number of the last write that has failed.
+    var failedWrite: Int?
     var handler: Handler?
-    weak var stage: (any DerivedStage)?
     var hasEnded = false
-    var isReleased = false
-    /// The number of states in the lane when it saved last, or was released.
-    var saves = 0
-
-    /// Replaces the newest element, which the caller releases with no lock held.
-    mutating func receive(_ element: inout Value?, _ sequence: Int) {
-      swap(&newest, &element)
-      received = max(received, sequence)
-    }
-
-    /// Notes that elements before a number are not to be saved.
-    mutating func skip(before end: Int) {
-      cleared = end
-      received = max(received, end - 1)
-    }
-
-    /// Takes out the subscription, unless an element is still to be delivered that was sent before the release.
-    mutating func takeHandler() -> Handler? {
-      guard let handler, handler.queue.end - 1 <= received else { return nil }
-      return self.handler.take()
-    }
   }
 
   let lane: SavingLane<Value>
   let key: String
   private let clock: any ErasedClock
+  private let joint: Joint
+  private let work: JointPlan.Work
   private let state: Locked<State>
-  /// Returns the current state of the source while that exists.
-  private let current: @Sendable () -> Value?
 
-  /// Creates a core that follows no source yet.
+  /// Creates a core that follows a source.
   ///
   /// - Parameters:
+  ///   - source: The source, which the core does not keep alive.
   ///   - lane: The entry in which the states are saved.
   ///   - key: Its key.
   ///   - delay: The time from the first unsaved change to the write.
   ///   - clock: The clock of the delay.
-  ///   - current: Returns the current state of the source while that exists.
   init(
-    _ lane: SavingLane<Value>,
+    _ source: some StatefulBroadcaster<Value>,
+    in lane: SavingLane<Value>,
     key: String,
     delay: Duration,
-    clock: any Clock<Duration>,
-    current: @escaping @Sendable () -> Value?
+    clock: any Clock<Duration>
   ) {
     self.lane = lane
     self.key = key
     self.clock = clock.erased()
-    self.current = current
-    state = Locked(State(saving: SavingState(delay: Nanoseconds(saturating: delay.limited))))
+    var draft = JointPlan.Draft()
+    let step = draft.place(source)
+    let plan = JointPlan(draft, result: step)
+    joint = Joint(plan.kinds)
+    work = plan.work
+    let saving = SavingState(delay: Nanoseconds(saturating: delay.limited))
+    state = Locked(State(saving: saving, base: Base(roots: joint.newest)))
+    follow(plan.roots)
   }
 
-  /// Subscribes to the source; called once.
-  func follow(_ source: some Broadcaster<Value>) {
-    let subscription = source.subscription(bufferingPolicy: .unbounded)
-    let subscriber = subscription.subscriber
-    let position = subscriber.position.load(ordering: .relaxed)
-    let first = subscriber.replayCount > 0 ? position - 1 : nil
-    let stage = subscriber.core.stage
-    state.withLock { state in
-      state.first = first
-      state.stage = stage
-    }
+  deinit {
+    lane.remove(self)
+  }
+
+  /// Subscribes to the roots; called once.
+  private func follow(_ roots: [any JointRoot]) {
+    joint.connect(to: roots)
+    let subscription = joint.subscription(bufferingPolicy: .unbounded)
     let handler = subscription.handler(Handler.Recipe(isolation: nil, .direct(self)))
+    var base = Base(roots: joint.newest)
     state.withLock { state in
+      swap(&state.base, &base)
+      state.saving.clear()
       if !state.hasEnded { state.handler = handler }
     }
+    withExtendedLifetime(base) {}
+    lane.add(self)
   }
 
   /// Changes the state, and does what is due.
@@ -95,7 +87,7 @@ final class SavingCore<Value: Sendable>: Sendable {
       body(&state, now)
       let isDue = state.saving.takeDue(at: now)
       let move = state.timer.set(state.saving.deadline.map { .nanoseconds($0) })
-      return (move, isDue, state.isReleased)
+      return (move, isDue, state.last != nil)
     }
     if let move {
       // After the release, the timer of a further attempt keeps the core alive.
@@ -139,71 +131,127 @@ final class SavingCore<Value: Sendable>: Sendable {
   ///
   /// - Returns: The error of the cacher, if it has failed.
   func write() async -> (any Error)? {
-    let (period, now, saves) = (lane.period, clock.nanoseconds(), lane.saves)
-    let isBehind = isBehind
-    let begins = state.withLock { state in
-      if isBehind { state.saving.noteChange(at: now, in: period) }
-      // Another saved state has saved a newer state under the key.
-      if state.isReleased, state.saves != saves { state.saving.giveUp() }
-      return state.saving.begin(in: period)
-    }
-    var failure: (any Error)?
-    if begins, let value = current() ?? state.withLock({ $0.newest }) {
+    while true {
+      let period = lane.period
+      let unsaved = unsaved()
+      guard begin(unsaved?.base.roots.round), let (value, base) = unsaved else { return nil }
+      let number = lane.begin()
+      var failure: (any Error)?
       do {
         try await lane.write(value, of: period)
-        lane.countSave()
       } catch {
         failure = error
       }
-    }
-    var garbage: Value?
-    change { state, now in
-      if begins {
-        state.saving.finish(isSaved: failure == nil, at: now, in: lane.period)
-        if failure == nil { state.saves = max(state.saves, saves + 1) }
+      let isCleared = lane.period != period
+      if failure == nil, !isCleared {
+        lane.noteSuccess(of: number)
+        settle(base)
       }
-      if state.saving.isIdle { garbage = state.newest.take() }
+      end(number, isSaved: failure == nil)
+      // What has changed since a clear is still to be written.
+      if !isCleared { return failure }
     }
-    withExtendedLifetime(garbage) {}
-    return failure
   }
 
-  /// Whether another thread is still delivering an element to the core, or to a view in front of it.
-  private var isBehind: Bool {
-    let (handler, received, stage) = state.withLock { ($0.handler, $0.received, $0.stage) }
-    guard let handler else { return false }
-    return handler.queue.end - 1 > received || stage?.isUpToDate == false
+  /// Begins a write, unless there is nothing to write.
+  ///
+  /// - Parameter round: The round of the unsaved state; `nil` if there is none.
+  /// - Returns: Whether it begins.
+  private func begin(_ round: Int?) -> Bool {
+    let newestWrite = lane.newestWrite
+    var begins = false
+    change { state, now in
+      // After the release, a newer state of the key takes the place of one that could not be written.
+      let isOutdone = state.last != nil && state.failedWrite.map { newestWrite > $0 } ?? false
+      begins = round != nil && !isOutdone
+      if begins { state.saving.begin(at: now) } else { state.saving.giveUp() }
+      state.writtenRound = round ?? .min
+    }
+    if !begins { round != nil ? settleLast() : noteChange() }
+    return begins
+  }
+
+  private func end(_ write: Int, isSaved: Bool) {
+    var isGivenUp = false
+    change { state, now in
+      state.failedWrite = isSaved ? nil : write
+      state.writtenRound = .min
+      state.saving.finish(isSaved: isSaved, at: now)
+      isGivenUp = state.last != nil && state.saving.isIdle
+    }
+    isGivenUp ? settleLast() : noteChange()
+  }
+
+  /// Notes that the source has changed, if it has since the last state that needs no write.
+  private func noteChange() {
+    let newest = joint.newest.round
+    change { state, now in
+      let round = state.last?.round ?? newest
+      let known = max(state.base.roots.round, state.writtenRound)
+      if round > known { state.saving.noteChange(at: now) }
+    }
+  }
+
+  /// Notes that the state of the release needs no write anymore.
+  private func settleLast() {
+    if let last = state.withLock({ $0.last }) { settle(Base(roots: last)) }
+  }
+
+  /// Makes the newest state, if it has changed since the last one that needs no write.
+  ///
+  /// It calls user code.
+  private func unsaved() -> (value: Value, base: Base)? {
+    let (base, last) = state.withLock { ($0.base, $0.last) }
+    let roots = last ?? joint.newest
+    guard roots.round > base.roots.round else { return nil }
+    let former = base.results.isEmpty ? work.results(for: base.roots) : base.results
+    let results = work.results(for: roots, after: former)
+    let element = work.element(of: results)
+    let next = Base(roots: roots, results: results)
+    guard element.changed > base.roots.round else {
+      // Only other parts of the roots have changed.
+      settle(next)
+      return nil
+    }
+    return (Box<Value>.element(of: element.box), next)
+  }
+
+  /// Notes that a state needs no write anymore.
+  private func settle(_ base: Base) {
+    var base = base
+    state.withLock { state in
+      if base.roots.round >= state.base.roots.round { swap(&state.base, &base) }
+    }
+    withExtendedLifetime(base) {}
   }
 
   // MARK: - Clearing and ending
 
   /// Drops what is unsaved, also by other saved states of the key, and changes the cache.
   func drop(_ body: (KeyedCache<SingleKey, Value>) -> Void) {
-    // What other threads are still delivering was sent before.
-    state.withLock { state in
-      if let handler = state.handler { state.skip(before: handler.queue.end) }
-    }
+    // In this order: a write that has not seen the clear of the states is one of an earlier period.
+    for core in lane.cores { core.dropUnsaved() }
     lane.clear()
     body(lane.cache)
-    var garbage: Value?
+  }
+
+  private func dropUnsaved() {
+    settle(Base(roots: joint.newest))
     change { state, _ in
-      state.saving.clear(lane.period)
-      if state.saving.isIdle { garbage = state.newest.take() }
+      state.failedWrite = nil
+      state.saving.clear()
     }
-    withExtendedLifetime(garbage) {}
   }
 
   /// Writes what is unsaved a last time, because the saved state was released.
   func release() {
-    let isBehind = isBehind
-    let saves = lane.saves
+    let roots = joint.newest
     var handler: Handler?
     change { state, now in
-      state.isReleased = true
-      state.saves = saves
-      if isBehind { state.saving.noteChange(at: now, in: lane.period) }
+      state.last = roots
+      if roots.round > state.base.roots.round { state.saving.noteChange(at: now) }
       state.saving.release()
-      handler = state.takeHandler()
+      handler = state.handler.take()
     }
     handler?.cancel()
   }
@@ -213,33 +261,15 @@ extension SavingCore: Handler.SenderCalls {
   var isOrdered: Bool { true }
 
   func call(_ item: HandlerQueue.Item, isWanted: Bool, in queue: HandlerQueue) {
-    var element = isWanted ? Box<Value>.element(of: item.box) : nil
-    let period = lane.period
-    var handler: Handler?
-    let isNoted = state.withLock { state in
-      guard isWanted, item.sequence != state.first, item.sequence >= state.cleared else {
-        state.received = max(state.received, item.sequence)
-        return true
-      }
-      guard !state.isReleased, state.saving.isUnsaved(in: period) else { return false }
-      state.receive(&element, item.sequence)
-      return true
-    }
-    guard !isNoted else { return withExtendedLifetime(element) {} }
-    change { state, now in
-      state.receive(&element, item.sequence)
-      state.saving.noteChange(at: now, in: period)
-      if state.isReleased { handler = state.takeHandler() }
-    }
-    handler?.cancel()
-    withExtendedLifetime(element) {}
+    note()
   }
 
-  func note() {}
-
-  func takeBack(in queue: HandlerQueue) {
-    state.release { $0.newest.take() }
+  func note() {
+    // A notification can come later than a clear of what it notes.
+    if !state.withLock({ $0.saving.isUnsaved || $0.last != nil }) { noteChange() }
   }
+
+  func takeBack(in queue: HandlerQueue) {}
 
   func removeOrphans() {}
 

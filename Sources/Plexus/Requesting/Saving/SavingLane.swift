@@ -11,7 +11,18 @@ final class SavingLane<Value: Sendable>: Sendable {
   private let key: String
   private let ledger: CacherLedger
   private let clears = Atomic<Int>(0)
-  private let successes = Atomic<Int>(0)
+  private let begun = Atomic<Int>(0)
+  private let succeeded = Atomic<Int>(0)
+  private let members = Locked<[ObjectIdentifier: Member]>([:])
+
+  /// A weakly held core; an object, because Swift 6.3 crashes when it copies an optional structure with a weak reference.
+  private final class Member: Sendable {
+    weak let core: SavingCore<Value>?
+
+    init(_ core: SavingCore<Value>) {
+      self.core = core
+    }
+  }
 
   private init(_ key: String, cacher: any Cacher<Value>, clock: any Clock<Duration>) {
     let policy = CachePolicy()
@@ -53,14 +64,41 @@ final class SavingLane<Value: Sendable>: Sendable {
     return ledger.lanes.insert(lane, for: key) as? SavingLane ?? lane
   }
 
+  // MARK: - Saved states
+
+  func add(_ core: SavingCore<Value>) {
+    members.withLock { $0[ObjectIdentifier(core)] = Member(core) }
+  }
+
+  func remove(_ core: SavingCore<Value>) {
+    members.release { $0.removeValue(forKey: ObjectIdentifier(core)) }
+  }
+
+  /// The saved states of the key, and released ones whose last write has not ended.
+  var cores: [SavingCore<Value>] {
+    members.withLock { $0.values.compactMap(\.core) }
+  }
+
+  // MARK: - Clears
+
   /// The number of clears so far: what was changed before one is never written after it.
   var period: Int { clears.load(ordering: .acquiring) }
 
-  /// The number of states that were saved.
-  var saves: Int { successes.load(ordering: .acquiring) }
+  // MARK: - Writes
 
-  func countSave() {
-    successes.add(1, ordering: .acquiringAndReleasing)
+  /// A write begins.
+  ///
+  /// - Returns: Its number.
+  func begin() -> Int {
+    begun.add(1, ordering: .acquiringAndReleasing).newValue
+  }
+
+  /// The number of the newest write that has succeeded.
+  var newestWrite: Int { succeeded.load(ordering: .acquiring) }
+
+  /// A write has succeeded.
+  func noteSuccess(of number: Int) {
+    _ = succeeded.max(number, ordering: .acquiringAndReleasing)
   }
 
   /// Begins a new period.

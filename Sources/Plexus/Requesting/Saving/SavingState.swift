@@ -1,22 +1,17 @@
-/// The synchronous heart of ``SavedState``: which change is not saved yet, and when it is due.
+/// The synchronous heart of ``SavedState``: whether there is an unsaved change, and when it is due.
 ///
 /// Invariants:
 ///
 /// - At most one write is queued or running.
-/// - A change from before the newest clear is never written; clears are counted, and each count is a period.
+/// - A failed write is tried again, unless what it has written was cleared meanwhile.
 struct SavingState: Hashable, Sendable {
-  /// A change that is not saved.
-  private struct Change: Hashable, Sendable {
-    /// The time of the first unsaved change, from which the delay is counted.
-    var time: Nanoseconds
-    /// The period in which it was made.
-    var period: Int
-  }
-
   private enum Work: Hashable, Sendable {
     case none
     case queued
-    case runs(Change)
+    /// A write of a change that was made at a time.
+    case runs(since: Nanoseconds)
+    /// A write of what was cleared since it began.
+    case runsInVain
   }
 
   /// The wait after the first failed write, and the longest one.
@@ -26,7 +21,8 @@ struct SavingState: Hashable, Sendable {
   static var patience: Int { 8 }
 
   private let delay: Nanoseconds
-  private var change: Change?
+  /// The time of the first unsaved change, from which the delay is counted.
+  private var change: Nanoseconds?
   private var work = Work.none
   /// The number of failed writes in succession, and the end of the wait after the last one.
   private var failures = 0
@@ -40,7 +36,7 @@ struct SavingState: Hashable, Sendable {
   }
 
   /// Whether a change is known that is not saved.
-  func isUnsaved(in period: Int) -> Bool { change?.period == period }
+  var isUnsaved: Bool { change != nil }
 
   /// Whether the next write waits because the last one has failed.
   var isPausing: Bool { failures > 0 }
@@ -51,13 +47,12 @@ struct SavingState: Hashable, Sendable {
   /// The time at which the next write is due; `nil` if there is none, or if one is queued or running.
   var deadline: Nanoseconds? {
     guard let change, work == .none else { return nil }
-    return max(isUrgent ? .min : change.time.addingSaturating(delay), pauseEnd)
+    return max(isUrgent ? .min : change.addingSaturating(delay), pauseEnd)
   }
 
   /// The source has changed.
-  mutating func noteChange(at now: Nanoseconds, in period: Int) {
-    if change?.period == period { return }
-    change = Change(time: now, period: period)
+  mutating func noteChange(at now: Nanoseconds) {
+    if change == nil { change = now }
   }
 
   /// The source has ended: it changes no more.
@@ -74,10 +69,11 @@ struct SavingState: Hashable, Sendable {
   }
 
   /// Everything so far is cleared: nothing is written before the next change.
-  mutating func clear(_ period: Int) {
-    if let change, change.period < period { self.change = nil }
+  mutating func clear() {
+    change = nil
     failures = 0
     pauseEnd = .min
+    if case .runs = work { work = .runsInVain }
   }
 
   /// Takes the write that is due.
@@ -90,15 +86,9 @@ struct SavingState: Hashable, Sendable {
   }
 
   /// A write begins, whether it was due or is requested.
-  ///
-  /// - Returns: Whether anything is to be written.
-  mutating func begin(in period: Int) -> Bool {
-    work = .none
-    guard let change else { return false }
-    self.change = nil
-    guard change.period == period else { return false }
-    work = .runs(change)
-    return true
+  mutating func begin(at now: Nanoseconds) {
+    work = .runs(since: change ?? now)
+    change = nil
   }
 
   /// The running write has ended.
@@ -106,11 +96,10 @@ struct SavingState: Hashable, Sendable {
   /// - Parameters:
   ///   - isSaved: Whether it has succeeded.
   ///   - now: The time.
-  ///   - period: The current period.
-  mutating func finish(isSaved: Bool, at now: Nanoseconds, in period: Int) {
-    guard case .runs(let written) = work else { return }
+  mutating func finish(isSaved: Bool, at now: Nanoseconds) {
+    let former = work
     work = .none
-    guard written.period == period else { return }
+    guard case .runs(let since) = former else { return }
     guard !isSaved else {
       failures = 0
       pauseEnd = .min
@@ -122,12 +111,13 @@ struct SavingState: Hashable, Sendable {
       return
     }
     pauseEnd = now.addingSaturating(pause)
-    if change?.period != period { change = written }
+    change = since
   }
 
-  /// Gives up what is unsaved, because a newer state has been saved under the same key.
+  /// There is nothing to write, or a newer state has been saved under the same key.
   mutating func giveUp() {
     change = nil
+    work = .none
   }
 
   /// The wait after the last failed write.

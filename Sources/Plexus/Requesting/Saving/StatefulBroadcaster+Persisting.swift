@@ -26,14 +26,7 @@ extension StatefulBroadcaster {
     delay: Duration = .milliseconds(500),
     clock: any Clock<Duration> = ContinuousClock()
   ) -> SavedState {
-    let core = SavingCore(
-      SavingLane.of(key, in: cacher, clock: clock),
-      key: key,
-      delay: delay,
-      clock: clock,
-      current: weaklyReading()
-    )
-    core.follow(self)
-    return SavedState(core)
+    let lane = SavingLane<Element>.of(key, in: cacher, clock: clock)
+    return SavedState(SavingCore(self, in: lane, key: key, delay: delay, clock: clock))
   }
 }

@@ -19,6 +19,7 @@ extension SharedFetching {
       // The value in memory is none unless the tier confirms it.
       flight.plan.previous = nil
     }
+    leave(after: failed.count)
     await cache.end(
       failed.map(\.0),
       with: failed.map(\.1),

@@ -40,6 +40,8 @@ struct SharedFetching<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   /// The flight whose task does the work: that of a key, or of several.
   let scope: Flight
   let fetch: KeyedCache<Key, Value>.Fetch
+  /// The number of flights that have not ended, if there is a limit for fetches.
+  let unended: Unended?
 
   /// The fetch of several keys, if it is one.
   var batch: BulkFlight? { scope as? BulkFlight }
@@ -47,12 +49,13 @@ struct SharedFetching<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   /// Does the work of flights, each of which ends exactly once.
   func runWithPlace(_ flights: [Flight]) async {
     var (looking, others) = items(of: flights)
+    leave(after: others.count)
     var round = Round()
     if await !payDebts(of: looking) { (looking, round.alone) = ([], looking) }
     await withTaskGroup(of: Void.self) { [looking, others] group in
       // Other flights of a key continue separately.
       for flight in others {
-        cache.source.limit?.enter(flight, inPlaceOf: scope)
+        cache.source.limit?.enter(flight, beside: scope)
         group.addTask { await cache.work(for: flight) }
       }
       var (looking, hasFetched) = (looking, false)
@@ -78,21 +81,24 @@ struct SharedFetching<Key: Hashable & Sendable, Value: Sendable>: Sendable {
         let hasPaused = limit?.giveBack(placeOf: scope) == true
         looking = await changed(among: &waiting)
         round.waiting = waiting
-        if hasPaused, !looking.isEmpty, let admission = await limit?.takeBack(placeOf: scope),
-          admission != .granted
-        {
-          return await turnAway(flights, admission)
+        if hasPaused, !looking.isEmpty, let limit {
+          limit.enter(scope)
+          if !limit.isInside(scope), await !lookWithoutPlace(for: looking).isEmpty { return }
+          let admission = await limit.admission(of: scope)
+          guard admission == .granted else { return await turnAway(flights, admission) }
         }
         if looking.isEmpty { break }
       }
-      for item in looking + round.waiting {
+      let cancelled = looking + round.waiting
+      leave(after: cancelled.count)
+      for item in cancelled {
         cache.launch(cache.cancel(item.flight, isBulk: batch != nil))
       }
     }
   }
 
   /// Returns the flights to look for: one for each key, and the others.
-  private func items(of flights: [Flight]) -> (items: [Item], others: [Flight]) {
+  func items(of flights: [Flight]) -> (items: [Item], others: [Flight]) {
     var items: [Item] = []
     var others: [Flight] = []
     var names: Set<String> = []
@@ -114,7 +120,7 @@ struct SharedFetching<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   /// Pays the debts that concern some keys, if there are any.
   ///
   /// - Returns: Whether the entries of these keys can be used and stored.
-  private func payDebts(of items: [Item]) async -> Bool {
+  func payDebts(of items: [Item]) async -> Bool {
     let isOwing: @Sendable () -> Bool = { [cache, shared] in
       let (hasOutdates, tags) = shared.withDebts { debts in
         (debts.outdates.owes(items.lazy.map(\.name)), debts.tagRemovals.owed)
@@ -140,6 +146,7 @@ struct SharedFetching<Key: Hashable & Sendable, Value: Sendable>: Sendable {
 
   /// Ends a flight that has not failed.
   func finish(_ flight: Flight, with outcome: Outcome) {
+    leave(after: 1)
     cache.launch(cache.finish(flight, with: outcome, isBulk: batch != nil))
   }
 }
@@ -199,6 +206,28 @@ extension SharedFetching {
         }
       }
       looking = again
+    }
+  }
+
+  /// Looks once without taking leases.
+  ///
+  /// - Returns: The entries that are answers, and their flights.
+  func answersWithoutLease(for items: [Item]) async -> [(item: Item, outcome: Outcome)] {
+    var wishes: [String: SharedCache.Wish] = [:]
+    let start = cache.time.now()
+    for item in items {
+      item.watch.begin()
+      wishes[item.name] = item.wish
+      wishes[item.name]?.takesLease = false
+    }
+    let findings = await look(for: wishes)
+    return items.compactMap { item in
+      var item = item
+      item.lookStart = start
+      guard case .entry? = findings[item.name], let finding = findings[item.name],
+        case .answers(let outcome) = step(finding, for: item)
+      else { return nil }
+      return (item, outcome)
     }
   }
 

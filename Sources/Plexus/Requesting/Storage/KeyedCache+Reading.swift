@@ -20,7 +20,8 @@ extension KeyedCache {
         shared: shared,
         storage: storage,
         scope: scope,
-        fetch: fetch
+        fetch: fetch,
+        unended: source.limit.map { _ in SharedFetching.Unended(flights.count) }
       )
       return await fetching.run(flights)
     }
@@ -63,7 +64,7 @@ extension KeyedCache {
         if departure.beginEarly() { early.set(scope.start { await depart(false) }) }
       }
     await readCopies(for: reading) { flight, copy in
-      if let copy, flight.isNeeded, isAnswer(copy, for: flight) {
+      if let copy, flight.isNeeded, isAnswer(copy, for: flight), departsForAnswer(flight) {
         return departure.launch(finish(flight, with: copy, isBulk: batch != nil))
       }
       if let copy {
@@ -83,6 +84,21 @@ extension KeyedCache {
     guard flight.plan.takesStoredCopy, !copy.isOutdated, isCurrent(copy) else { return false }
     copy.kind = .restored
     return true
+  }
+
+  /// Marks a flight as departing, because its stored copy is the answer.
+  ///
+  /// - Returns: Whether it is: not if the flight serves a refresh that has come while it waited for its place.
+  func departsForAnswer(_ flight: Flight) -> Bool {
+    guard source.limit != nil else { return true }
+    return shards.withLock(hash: flight.hash) { shard in
+      guard let index = shard.keys.index(of: key(of: flight), hash: flight.hash),
+        shard[index].state.running === flight
+      else { return true }
+      if shard[index].state.servesRefresh { return false }
+      shard[index].state.depart()
+      return true
+    }
   }
 
   /// Returns whether a copy is fresh, or stale and allowed to be served while it is renewed, and marks it then.
@@ -105,7 +121,10 @@ extension KeyedCache {
   func readCopies(for flights: [Flight], _ onRead: (Flight, Outcome?) -> Void) async {
     guard let storage else { return }
     let start = storage.fetchStart
-    for flight in flights { flight.attempt.copyStart = start }
+    for flight in flights {
+      flight.attempt.copyStart = start
+      flight.attempt.readOrder = start.order
+    }
     if flights.count == 1 {
       return onRead(flights[0], await readCopy(for: flights[0], from: storage))
     }
@@ -192,6 +211,7 @@ extension KeyedCache {
     switch found {
     case .departing(let copy, let isOutdated, let start):
       flight.attempt.copyStart = start
+      if isOutdated { flight.attempt.copyStart.isOutdated = true }
       return (name, .known(restored(copy, isOutdated: isOutdated)))
     case .removed, nil: return (name, .known(nil))
     case .elsewhere(let outdatedUntil): return (name, .elsewhere(outdatedUntil: outdatedUntil))
@@ -243,7 +263,7 @@ extension KeyedCache {
     guard verdict != .cleared else { return nil }
     let copy = restored(entry, outdatedUntil: outdatedUntil)
     if verdict == .outdated { copy.isOutdated = true }
-    if copy.isOutdated { flight.attempt.copyStart = flight.attempt.copyStart.beforeAllMarks }
+    if copy.isOutdated { flight.attempt.copyStart.isOutdated = true }
     return copy
   }
 

@@ -32,6 +32,11 @@ struct OwnMarksState: Sendable {
     let orders: [UInt64]
 
     var end: UInt64 { start + UInt64(orders.count) }
+
+    /// Returns whether it begins before a value.
+    func isOlder(than value: UInt64, in epoch: UInt64) -> Bool {
+      self.epoch == epoch && orders[0] <= value
+    }
   }
 
   /// The largest number of marks that are recorded one by one.
@@ -121,6 +126,22 @@ struct OwnMarksState: Sendable {
     return .usable
   }
 
+  /// Returns the start of a value that is changed now: the marks of the tags that it gets by that are older than the change.
+  ///
+  /// - Parameters:
+  ///   - start: The start of the value before.
+  ///   - name: The name of its key.
+  ///   - tags: The tags of its key and of the value before, which can have been cleared by another cache.
+  /// - Returns: The start, which is outdated if the value before was.
+  func renewed(_ start: FetchStart, _ name: String, _ tags: [CacheTag]) -> FetchStart {
+    let verdict = judge(name, tags, since: start.order)
+    guard verdict != .cleared else { return start }
+    var start = start
+    start.order = lastOrder
+    if verdict == .outdated { start.isOutdated = true }
+    return start
+  }
+
   /// Adjusts the time of storage of an entry that is about to be written to the order of the marks.
   ///
   /// - Parameters:
@@ -142,6 +163,12 @@ struct OwnMarksState: Sendable {
       storedAt =
         refresh.order > start
         ? min(storedAt, refresh.time) : max(storedAt, refresh.time + .nanoseconds(1))
+    }
+    if let clear, refresh != nil, storedAt <= clear.time {
+      // The clear is older than the refresh, but has a later time: the refresh applies up to the time after it.
+      storedAt = clear.time + .nanoseconds(1)
+      marks[.refreshedKey(name), default: Mark()].formUnion(Mark(time: storedAt))
+      if marks.count > Self.limit { fold() }
     }
     newestWrite = max(newestWrite, storedAt)
     return true
@@ -167,7 +194,8 @@ struct OwnMarksState: Sendable {
     var result = generation
     // The first generation belongs to every epoch, of which the last one counts.
     if result.epoch == 0 {
-      guard let last = spans.last, last.orders[0] <= start else { return result }
+      guard let last = spans.last, spans.contains(where: { $0.isOlder(than: start, in: last.epoch) })
+      else { return result }
       result.epoch = last.epoch
     }
     for span in spans

@@ -15,12 +15,7 @@ struct StorageSynchronization<Key: Hashable & Sendable, Value: Sendable>: Sendab
   mutating func run(flushing: Bool) async {
     // Before the removals: a value that is stored while copies are removed can have to wait for the next write.
     if flushing { storage.writeBehind?.beginFlush() }
-    do {
-      try await storage.writeMarks()
-    } catch {
-      report.recordError = error
-      cache.reportCacherFailures([:], error)
-    }
+    await writeMarks()
     // A copy that is cleared during a removal would otherwise be removed after its replacement has been
     // written. The limit stops a cacher that clears at every removal.
     for _ in 0..<8 where report.hasRemoved {
@@ -36,7 +31,19 @@ struct StorageSynchronization<Key: Hashable & Sendable, Value: Sendable>: Sendab
       if flushing { report.failedWrites[item.name] = error }
       if item.hash == nil { lose(item, error) }
     }
-    if !pending.items.isEmpty { await write(pending.items) }
+    guard !pending.items.isEmpty else { return }
+    // Of the values that were stored since, some are newer than marks that were noted since.
+    await writeMarks()
+    await write(pending.items)
+  }
+
+  private mutating func writeMarks() async {
+    do {
+      try await storage.writeMarks()
+    } catch {
+      report.recordError = error
+      cache.reportCacherFailures([:], error)
+    }
   }
 
   // MARK: - Removals
@@ -209,8 +216,16 @@ struct StorageSynchronization<Key: Hashable & Sendable, Value: Sendable>: Sendab
 
   private mutating func write(_ items: [Unwritten]) async {
     var entries: [String: CacheEntry<Value>] = [:]
+    var omitted: [Unwritten] = []
+    let present = storage.recordsMarks ? storage.generation : nil
     for item in items {
       var entry = item.entry
+      let storedAt = entry.storedAt
+      entry.generation = storage.generation(
+        entry.generation,
+        pastMarksBefore: item.note.start,
+        at: present
+      )
       // User code, called without a lock.
       entry.tags = cache.tags(of: item.key, entry.value)
       // A value that was cleared by tag since its fetch began is omitted, as a cacher omits one that was removed.
@@ -219,7 +234,8 @@ struct StorageSynchronization<Key: Hashable & Sendable, Value: Sendable>: Sendab
         || storage.ledger.marks.withLock {
           $0.adjust(&entry.storedAt, item.name, entry.tags, since: item.note.start.order)
         }
-      if isWritten { entries[item.name] = entry }
+      keepDeadline(of: &entry, storedBefore: storedAt)
+      if isWritten { entries[item.name] = entry } else { omitted.append(item) }
     }
     var results = Results()
     if let shared = cache.shared {
@@ -241,6 +257,29 @@ struct StorageSynchronization<Key: Hashable & Sendable, Value: Sendable>: Sendab
       }
     }
     await payOutdates(because: results.overtaken)
+    await removeCopies(before: omitted)
+  }
+
+  /// Keeps an entry from being fresh for longer because its time of storage comes after a clear.
+  private func keepDeadline(of entry: inout CacheEntry<Value>, storedBefore time: Duration) {
+    let delay = entry.storedAt - time
+    // Shorter ones come from the resolution of the clock.
+    guard delay > .milliseconds(1) else { return }
+    let lifetime = cache.lifetime(ValueTerms(entry.directives)).duration
+    entry.timeToLive = max(.zero, .nanoseconds(lifetime) - delay)
+  }
+
+  /// Removes the copies of the values before those that were cleared: they are no longer the values of their keys.
+  private mutating func removeCopies(before omitted: [Unwritten]) async {
+    var isToBeRemoved = false
+    for item in omitted {
+      let hash = item.hash ?? cache.hasher.hash(item.key)
+      cache.shards.withLock(hash: hash) { shard in
+        let isNew = shard.extras?.pendingWrites?.removeCopy(item.key, hash: hash, name: item.name)
+        if isNew == true { isToBeRemoved = true }
+      }
+    }
+    if isToBeRemoved { _ = await removeCopies() }
   }
 
   /// Stores entries.

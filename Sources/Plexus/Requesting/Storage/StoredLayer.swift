@@ -220,7 +220,21 @@ final class StoredLayer<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     return skipped.epoch == present?.epoch ? skipped : generation
   }
 
+  /// Returns a generation past the marks that have been written since, as far as they are older than a value.
+  func generation(
+    _ generation: CacheGeneration?,
+    pastMarksBefore start: FetchStart,
+    at present: CacheGeneration?
+  ) -> CacheGeneration? {
+    guard let generation, let present else { return generation }
+    let skipped = ledger.marks.withLock { $0.skipped(by: generation, since: start.order) }
+    return skipped.epoch == present.epoch ? skipped : generation
+  }
+
   // MARK: - Marks
+
+  /// Whether the cacher records marks.
+  var recordsMarks: Bool { marker != nil }
 
   /// The mark of a refresh of all values.
   var completeRefresh: CacheMark {

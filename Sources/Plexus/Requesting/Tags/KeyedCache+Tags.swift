@@ -31,7 +31,7 @@ extension KeyedCache {
   /// Returns whether a stored copy that was read before was cleared by one of its tags since it was stored.
   func isCleared(_ copy: ValueOutcome<Value>, of key: Key, at now: Nanoseconds) -> Bool {
     guard let valueTags, let storage else { return false }
-    // Rounded down: a copy is rather taken for an older one.
+    // Rounded down: a copy counts as older rather than as newer.
     let age = Duration.nanoseconds(age(of: copy.storedAt, at: now)) + .milliseconds(1)
     let (name, tags) = (storage.name(of: key), tags(of: key, copy.value))
     return valueTags.isCleared(name, tags, storedAt: wallClockTime() - age)

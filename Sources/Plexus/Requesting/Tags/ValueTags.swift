@@ -50,11 +50,11 @@ final class ValueTags<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   /// - Parameters:
   ///   - name: The name of its key in the cacher; empty without one.
   ///   - tags: The tags of its key and of the value.
-  ///   - start: The start of its fetch.
+  ///   - start: The order of the start of its fetch.
   /// - Returns: The verdict.
-  func judge(_ name: String, _ tags: [CacheTag], since start: FetchStart) -> OwnMarksState.Verdict {
-    if let ledger { return ledger.marks.withLock { $0.judge(name, tags, since: start.order) } }
-    return ownMarks.withLock { $0.judge(name, tags, since: start.order) }
+  func judge(_ name: String, _ tags: [CacheTag], since start: UInt64) -> OwnMarksState.Verdict {
+    if let ledger { return ledger.marks.withLock { $0.judge(name, tags, since: start) } }
+    return ownMarks.withLock { $0.judge(name, tags, since: start) }
   }
 
   /// Returns whether a stored copy was cleared by one of its tags since it was stored.

@@ -69,6 +69,7 @@ import Testing
     let writes = saved?.writes()
     parts.number.value = 1
     _ = await writes?.first(1)
+    await parts.sleeps(.seconds(1))
     saved = nil
     for (index, pause) in [1, 2, 4, 8, 16, 32, 60].enumerated() {
       _ = await writes?.first(index + 2)
@@ -103,12 +104,12 @@ import Testing
   func `a cacher that takes too long has failed, and nothing is written before it has returned`()
     async throws
   {
-    let saved = parts.persist()
+    let saved = parts.persist(delay: .seconds(100))
     let gate = parts.cacher.hold(.store)
     parts.number.value = 1
     let flush = Task { try await saved.flush() }
     await gate.arrivals(1)
-    await parts.clock.sleepers(2)
+    await parts.sleeps(.seconds(5))
     parts.clock.advance(by: .seconds(6))
     await #expect(throws: CacherError.self) { try await flush.value }
     parts.number.value = 2

@@ -6,13 +6,12 @@ import Testing
 /// Every sequence of events up to a length, against what an outsider would believe.
 @Suite(.fewAtOnce) struct `A model of saving` {
   private enum Event: CaseIterable {
-    case change, wait, write, succeed, fail, clear, clearElsewhere, end, release
+    case change, wait, write, succeed, fail, clear, end, release
   }
 
   private struct World {
     var state = SavingState(delay: 2_000_000_000)
     var now: Nanoseconds = 0
-    var period = 0
     /// The number of changes, and the numbers of the last ones saved, written and cleared.
     var changes = 0
     var saved = 0
@@ -20,7 +19,6 @@ import Testing
     var cleared = 0
     var failures = 0
     var isReleased = false
-    var isPromised = true
     var history: [Event] = []
 
     /// Whether a change is to be written sooner or later.
@@ -41,29 +39,30 @@ import Testing
       switch event {
       case .change:
         changes += 1
-        state.noteChange(at: now, in: period)
+        state.noteChange(at: now)
       case .wait:
         now += 1_000_000_000
       case .write:
         _ = state.takeDue(at: now)
-        let begins = state.begin(in: period)
-        if begins { written = changes }
-        // A state that was given up has nothing to write.
-        if begins != (changes > max(saved, cleared)), !hasGivenUp { isPromised = false }
+        if isUnsaved, !hasGivenUp {
+          written = changes
+          state.begin(at: now)
+        } else {
+          state.giveUp()
+        }
       case .succeed, .fail:
         let isSaved = event == .succeed
-        state.finish(isSaved: isSaved, at: now, in: period)
+        state.finish(isSaved: isSaved, at: now)
         if let written, written > cleared {
           if isSaved { saved = max(saved, written) }
           failures = isSaved ? 0 : failures + 1
           if hasGivenUp { saved = written }
         }
         written = nil
-      case .clear, .clearElsewhere:
-        period += 1
+      case .clear:
         cleared = changes
         failures = 0
-        if event == .clear { state.clear(period) }
+        state.clear()
       case .end:
         state.endSource()
       case .release:
@@ -76,7 +75,7 @@ import Testing
     var hasGivenUp: Bool { isReleased && failures >= SavingState.patience }
 
     var brokenPromise: String? {
-      if !isPromised { return "a write has begun that is none, or one was missing" }
+      if !isUnsaved, written == nil, state.deadline != nil { return "a write is due without need" }
       if written == nil, isUnsaved, !hasGivenUp, state.deadline == nil {
         return "a change is never written"
       }

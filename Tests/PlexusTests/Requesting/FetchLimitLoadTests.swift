@@ -1,0 +1,49 @@
+import Plexus
+import PlexusTesting
+import TestSupport
+import Testing
+
+/// Very many fetches that wait for a place: with a step for each of them that looks at all others, or at all that run, these
+/// tests take minutes.
+@Suite(.fewAtOnce) struct `Very many fetches that wait` {
+  @Test func `a wait of an unrelated fetch does not make the queue of a limit slow`() async throws {
+    let gate = Gate()
+    let inner = Multiplexer<Int> {
+      await waitUnmoved(gate)
+      return 1
+    }
+    let outer = Multiplexer<Int> { try await inner.request() }
+    let waiter = Task { try await outer.request() }
+    await gate.arrivals(1)
+    let running = Gate()
+    let map = MultiplexerMap<Int, Int>(policy: LimitedOrigin.policy(1_000)) { key in
+      try await running.wait()
+      return key
+    }
+    map.prefetch(0..<10_000)
+    #expect(map.statistics.waiting == 9_000)
+    try await map.clear()
+    #expect(map.statistics.waiting == 0)
+    running.open()
+    gate.open()
+    #expect(try await waiter.value == 1)
+  }
+
+  @Test func `very many callers that join and leave prefetches do not slow down each other`()
+    async throws
+  {
+    let origin = LimitedOrigin()
+    let map = origin.makeMap(1, waiting: 10_000)
+    let first = begin { try await map.request(-1) }
+    map.prefetch(0..<10_000)
+    let callers = (0..<10_000).map { key in begin { try await map.request(key) } }
+    for caller in callers.shuffled() { caller.cancel() }
+    #expect(map.statistics.waiting == 10_000)
+    let other = begin { try await map.request(-2) }
+    #expect(map.statistics.waiting == 10_000, "In the place of a prefetch")
+    try await map.clear()
+    for key in [-1, -2] { origin.gate(key).open() }
+    #expect(try await first.value == 99)
+    #expect(try await other.value == 98)
+  }
+}
