@@ -1,15 +1,5 @@
 extension KeyedCache {
-  /// An entry at one moment.
-  struct EntryCopy: Sendable {
-    let key: Key
-    let value: Value?
-    let state: CacheEntryState
-    let error: (any Error)?
-    let age: Duration
-    let timeLeft: Duration?
-    let tags: [CacheTag]
-    let cost: Int
-  }
+  @usableFromInline typealias EntrySnapshot = MultiplexerMap<Key, Value>.EntrySnapshot
 
   /// Returns entries at one moment, which counts as no use of them.
   ///
@@ -20,11 +10,12 @@ extension KeyedCache {
   ///   - limit: The maximum number of entries.
   ///   - isIncluded: The condition.
   /// - Returns: The entries, in no particular order.
-  func entryCopies(limit: Int, where isIncluded: (Key) -> Bool) -> [EntryCopy] {
+  @inlinable
+  func entries(limit: Int, where isIncluded: (Key) -> Bool) -> [EntrySnapshot] {
     guard limit > 0 else { return [] }
     var moments = moments
     let (now, isTrusted) = (time.now(), trustsCopies)
-    var copies: [EntryCopy] = []
+    var result: [EntrySnapshot] = []
     // A shard that has been read is no longer referenced, so that its next change copies nothing.
     while let moment = moments.popLast() {
       for index in moment.entries.indices {
@@ -32,15 +23,15 @@ extension KeyedCache {
         let hasValue = if case .some = moment.entries[index].element.value { true } else { false }
         guard hasValue || state.isAtRest && state.remembersFailure(at: now) else { continue }
         guard isIncluded(moment.entries[index].key) else { continue }
-        copies.append(copy(index, of: moment, at: now, isTrusted: isTrusted))
-        if copies.count == limit { return copies }
+        result.append(snapshot(index, of: moment, at: now, isTrusted: isTrusted))
+        if result.count == limit { return result }
       }
     }
-    return copies
+    return result
   }
 
   /// The entries of all shards at one moment.
-  var moments: [Shard<Key, Value>.Moment] {
+  @usableFromInline var moments: [Shard<Key, Value>.Moment] {
     var moments: [Shard<Key, Value>.Moment] = []
     moments.reserveCapacity(shards.count)
     shards.withAllLocks { moments.append($0.moment(hasCosts: cost != nil)) }
@@ -48,17 +39,18 @@ extension KeyedCache {
   }
 
   /// Whether copies of a shared tier are used without a look in it; reading it changes nothing.
-  private var trustsCopies: Bool {
+  @usableFromInline var trustsCopies: Bool {
     guard let shared else { return true }
     return shared.trust.generation == shared.seenGeneration && shared.trust.holds
   }
 
-  private func copy(
+  @inlinable
+  func snapshot(
     _ index: Int,
     of moment: Shard<Key, Value>.Moment,
     at now: Nanoseconds,
     isTrusted: Bool
-  ) -> EntryCopy {
+  ) -> EntrySnapshot {
     let entry = moment.entries[index].element
     let hasValue = if case .some = entry.value { true } else { false }
     // What a request would find, and would record in the entry.
@@ -75,7 +67,7 @@ extension KeyedCache {
     case .stale, .waits, .begins, .refused:
       rating = .stale
     }
-    return EntryCopy(
+    return EntrySnapshot(
       key: moment.entries[index].key,
       value: entry.value,
       state: rating,

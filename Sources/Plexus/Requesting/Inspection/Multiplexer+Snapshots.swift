@@ -53,7 +53,7 @@ extension Multiplexer {
   ///
   /// Reading it starts no fetch, is not counted in the statistics, and counts as no use of the value.
   public nonisolated var entry: EntrySnapshot? {
-    cache.entryCopies(limit: 1) { _ in true }.first.map { copy in
+    cache.entries(limit: 1) { _ in true }.first.map { copy in
       EntrySnapshot(
         value: copy.value,
         state: copy.state,

@@ -38,15 +38,25 @@ extension MultiplexerMap {
     /// The cost of the value, 1 unless the capacity limits costs; 0 without a value.
     public let cost: Int
 
-    init(_ copy: KeyedCache<Key, Value>.EntryCopy) {
-      key = copy.key
-      value = copy.value
-      state = copy.state
-      error = copy.error
-      age = copy.age
-      timeLeft = copy.timeLeft
-      tags = copy.tags
-      cost = copy.cost
+    @inlinable
+    init(
+      key: Key,
+      value: Value?,
+      state: State,
+      error: (any Error)?,
+      age: Duration,
+      timeLeft: Duration?,
+      tags: [CacheTag],
+      cost: Int
+    ) {
+      self.key = key
+      self.value = value
+      self.state = state
+      self.error = error
+      self.age = age
+      self.timeLeft = timeLeft
+      self.tags = tags
+      self.cost = cost
     }
 
     /// Whether the value answers requests without a fetch.
@@ -105,12 +115,13 @@ extension MultiplexerMap {
   ///   - isIncluded: The condition on the keys, which is called with no lock held and can use the map.
   /// - Returns: The entries, in no particular order.
   /// - Precondition: The limit is not negative.
+  @inlinable
   public nonisolated func entries(
     limit: Int,
     where isIncluded: (Key) -> Bool = { _ in true }
   ) -> [EntrySnapshot] {
     precondition(limit >= 0, "The number of entries of a snapshot cannot be negative")
-    return cache.entryCopies(limit: limit, where: isIncluded).map { EntrySnapshot($0) }
+    return cache.entries(limit: limit, where: isIncluded)
   }
 
   /// Returns the fetches in flight, the longest first.

@@ -3,20 +3,37 @@
 
 extension Shard {
   /// The entries of a shard at one moment, to be read with no lock held.
+  @usableFromInline
   struct Moment: Sendable {
-    let entries: ContiguousArray<Table.Entry>
+    @usableFromInline let entries: ContiguousArray<Table.Entry>
     /// The costs of the values, if they differ.
-    fileprivate let nodes: ContiguousArray<S3FIFO.Node>?
-    fileprivate let idleTimes: IdleTimes?
-    fileprivate let tags: TagIndex<Key>.Moment?
+    @usableFromInline let nodes: ContiguousArray<S3FIFO.Node>?
+    @usableFromInline let idleTimes: IdleTimes?
+    @usableFromInline let tags: TagIndex<Key>.Moment?
+
+    @usableFromInline
+    init(
+      entries: ContiguousArray<Table.Entry>,
+      nodes: ContiguousArray<S3FIFO.Node>?,
+      idleTimes: IdleTimes?,
+      tags: TagIndex<Key>.Moment?
+    ) {
+      self.entries = entries
+      self.nodes = nodes
+      self.idleTimes = idleTimes
+      self.tags = tags
+    }
 
     /// Returns the cost of a value.
+    @inlinable
     func cost(of index: Int) -> Int { nodes?[index].cost ?? 1 }
 
     /// Returns the time at which a value becomes idle; `.max` without a time to idle.
+    @inlinable
     func idleDeadline(of index: Int) -> Nanoseconds { idleTimes?.deadline(of: index) ?? .max }
 
     /// Returns the tags of an entry.
+    @inlinable
     func tags(of index: Int) -> [CacheTag] {
       tags?.tags(of: entries[index].key, hash: entries[index].hash) ?? []
     }
@@ -26,6 +43,7 @@ extension Shard {
   ///
   /// - Parameter hasCosts: Whether the costs of values differ.
   /// - Returns: The entries.
+  @usableFromInline
   func moment(hasCosts: Bool) -> Moment {
     Moment(
       entries: keys.entries,

@@ -84,10 +84,12 @@ struct TagIndex<Key: Hashable & Sendable>: Sendable {
   }
 
   /// The tags of the keys at one moment.
+  @usableFromInline
   struct Moment: Sendable {
     fileprivate let tagsOfKeys: KeyTable<Key, Tags>
 
     /// Returns the tags of a key; called with no lock held.
+    @usableFromInline
     func tags(of key: Key, hash: UInt64) -> [CacheTag] {
       tagsOfKeys.index(of: key, hash: hash).map { tagsOfKeys.entries[$0].element.all } ?? []
     }
