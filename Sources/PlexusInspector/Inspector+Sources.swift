@@ -40,7 +40,7 @@ extension Inspector {
         )
       ]
     }
-    probe.events = { source?.events(bufferingPolicy: .bufferingNewest(1_000)) }
+    probe.events = { source?.detailedEvents(bufferingPolicy: .bufferingNewest(1_000)) }
     core.add(CacheSource(.cache, probe, core.disclosure), named: name)
   }
 
@@ -78,7 +78,7 @@ extension Inspector {
       }
       return (entries ?? []).map { EntryRow($0, describe) }
     }
-    probe.events = { source?.events(bufferingPolicy: .bufferingNewest(1_000)) }
+    probe.events = { source?.detailedEvents(bufferingPolicy: .bufferingNewest(1_000)) }
     probe.describesKeys = describing != nil
     core.add(CacheSource(.cache, probe, core.disclosure), named: name)
   }

@@ -19,8 +19,8 @@ extension EventBus {
       var scopedCount = 0
       var sweepThreshold = 64
       var identified: [Int: [IdentifiedHandler]] = [:]
-      /// The hub of the log of posts, once there has been a reader.
-      var log: BroadcastHub<EventPost>?
+      /// The log of posts, once there has been a reader.
+      var log: PostLogHub?
 
       /// Removes handlers whose ids have a hash value; the caller must retain them.
       mutating func remove(_ handlers: [IdentifiedHandler], hash: Int) {
@@ -246,21 +246,21 @@ extension EventBus {
 
     /// Returns a stream of the posts that begin after this call.
     func posts(bufferingPolicy: BufferingPolicy<EventPost>) -> AsyncStream<EventPost> {
-      let new = BroadcastHub<EventPost>()
+      let new = PostLogHub()
       let subscription = tables.withLock { tables in
         let log = tables.log ?? new
         tables.log = log
         isLogged.store(true, ordering: .relaxed)
-        return log.subscription(bufferingPolicy: bufferingPolicy)
+        return log.hub.subscription(bufferingPolicy: bufferingPolicy)
       }
       return AsyncStream(subscription)
     }
 
-    /// The hub of the log of posts while it has readers; without them, later posts do not look for it.
-    var log: BroadcastHub<EventPost>? {
+    /// The log of posts while it has readers; without them, later posts do not look for it.
+    var log: PostLogHub? {
       guard isLogged.load(ordering: .relaxed) else { return nil }
       return tables.withLock { tables in
-        if let log = tables.log, log.hasSubscribers.load(ordering: .relaxed) { return log }
+        if let log = tables.log, log.hub.hasSubscribers.load(ordering: .relaxed) { return log }
         isLogged.store(false, ordering: .relaxed)
         return nil
       }
@@ -277,7 +277,7 @@ extension EventBus {
       }
       for channel in tables.unscoped.values { channel.finish() }
       for channel in tables.scoped.values.joined() { channel.finish() }
-      tables.log?.finish()
+      tables.log?.hub.finish()
     }
   }
 }

@@ -83,6 +83,7 @@
 /// ### Monitoring
 /// - ``statistics``
 /// - ``events(bufferingPolicy:)``
+/// - ``detailedEvents(bufferingPolicy:)``
 /// - ``entry``
 /// - ``EntrySnapshot``
 /// - ``flight``

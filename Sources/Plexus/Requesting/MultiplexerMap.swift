@@ -94,6 +94,7 @@
 /// ### Monitoring
 /// - ``statistics``
 /// - ``events(bufferingPolicy:)``
+/// - ``detailedEvents(bufferingPolicy:)``
 /// - ``entries(limit:where:)``
 /// - ``EntrySnapshot``
 /// - ``flights(limit:)``

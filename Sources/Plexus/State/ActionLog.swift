@@ -5,6 +5,8 @@ internal import Synchronization
 struct ActionLog<State: Sendable, Action: Sendable>: Sendable {
   /// One hub for each reader, which has its place among the actions.
   private var hubs: ContiguousArray<BroadcastHub<ActionRecord<State, Action>>> = []
+  /// The number of the last action.
+  private var lastNumber = 0
 
   init() {}
 
@@ -18,6 +20,12 @@ struct ActionLog<State: Sendable, Action: Sendable>: Sendable {
   /// Removes the readers that have left.
   mutating func prune() {
     hubs.removeAll { !$0.hasSubscribers.load(ordering: .relaxed) }
+  }
+
+  /// Returns the number of the next action.
+  mutating func nextNumber() -> Int {
+    lastNumber += 1
+    return lastNumber
   }
 
   /// Sends a record to the readers.
@@ -51,9 +59,10 @@ extension StoreEngine {
       machine.log = nil
       return apply(action, &machine)
     }
-    let before = machine.state
+    let (before, number) = (machine.state, machine.log?.nextNumber() ?? 1)
     apply(action, &machine)
-    log.send(ActionRecord(action: action, before: before, after: machine.state))
+    let after = machine.state
+    log.send(ActionRecord(action: action, before: before, after: after, number: number))
   }
 
   /// Returns a stream of the actions that are dispatched after this call.

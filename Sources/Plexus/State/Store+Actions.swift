@@ -6,9 +6,10 @@
 /// - ``action``
 /// - ``before``
 /// - ``after``
+/// - ``number``
 ///
 /// ### Creating a record
-/// - ``init(action:before:after:)``
+/// - ``init(action:before:after:number:)``
 public struct ActionRecord<State: Sendable, Action: Sendable>: Sendable {
   /// The action, as it reached the reducer.
   public let action: Action
@@ -16,6 +17,9 @@ public struct ActionRecord<State: Sendable, Action: Sendable>: Sendable {
   public let before: State
   /// The state after the action.
   public let after: State
+  /// The number of the action since the store has had readers, beginning with 1: a gap shows how many the buffering policy
+  /// has dropped.
+  public let number: Int
 
   /// Creates a record, for example for a test.
   ///
@@ -23,10 +27,12 @@ public struct ActionRecord<State: Sendable, Action: Sendable>: Sendable {
   ///   - action: The action.
   ///   - before: The state before the action.
   ///   - after: The state after the action.
-  public init(action: Action, before: State, after: State) {
+  ///   - number: The number of the action.
+  public init(action: Action, before: State, after: State, number: Int = 1) {
     self.action = action
     self.before = before
     self.after = after
+    self.number = number
   }
 }
 
@@ -36,10 +42,10 @@ extension ActionRecord: Hashable where State: Hashable, Action: Hashable {}
 extension Store {
   /// Returns a stream of the actions from now on, each with the states before and after it, for example for a log.
   ///
-  /// An action is recorded when it has been reduced and its state published. Middleware can pass on another action than the dispatched one, or
-  /// none: the log has the actions that reached the reducer, in that order, and each state before is the state after the
-  /// preceding action. Actions that are dispatched before this call can be among them if the store is busy. Without drops
-  /// by the buffering policy, there is no gap.
+  /// An action is recorded when it has been reduced and its state published. Middleware can pass on another action than
+  /// the dispatched one, or none: the log has the actions that reached the reducer, in that order, and each state before is
+  /// the state after the preceding action. Actions that are dispatched before this call can be among them if the store is
+  /// busy. Without drops by the buffering policy, there is no gap.
   ///
   /// While there is no reader, an action costs no more than a look whether there is one. Records keep their states alive
   /// until they are read or dropped.

@@ -164,6 +164,8 @@ final class CacheSource: InspectedSource {
       return (name, Self.text(of: duration))
     case .fetchFailed(_, let error, let duration):
       return ("failed", "\(Self.text(of: duration)), \(disclosure.text(of: error))")
+    case .joined(_, let count):
+      return ("joined", "\(count) other \(count == 1 ? "request" : "requests") waited for the fetch")
     case .expired: return ("expired", "a request found it stale")
     case .removed(_, let cause): return ("removed", Self.text(of: cause))
     case .stored: return ("stored", "by a caller")
@@ -199,8 +201,8 @@ extension CacheEvent {
   /// The key: `.some(nil)` for all keys, and `nil` for an event without keys.
   fileprivate var key: String?? {
     switch self {
-    case .fetched(let key, _, _), .fetchFailed(let key, _, _), .expired(let key),
-      .stored(let key), .restored(let key):
+    case .fetched(let key, _, _), .fetchFailed(let key, _, _), .joined(let key, _),
+      .expired(let key), .stored(let key), .restored(let key):
       key
     case .removed(let key, _), .cacherFailed(let key, _): .some(key)
     case .flushed: nil

@@ -9,6 +9,7 @@
 ///
 /// ### The post
 /// - ``time``
+/// - ``number``
 /// - ``subscriberCount``
 /// - ``isRetained``
 /// - ``outcome``
@@ -19,6 +20,9 @@ public struct EventPost: Sendable {
   public let scope: EventScope?
   /// The time of the post by the wall clock, since 1970-01-01T00:00Z.
   public let time: Duration
+  /// The number of the post since the log has had readers, beginning with 1: a gap shows how many the buffering policy has
+  /// dropped.
+  public internal(set) var number = 0
   /// The number of subscribers of the type and scope at the time of the post, including streams.
   public internal(set) var subscriberCount = 0
   /// Whether the event was retained for later subscribers when the post returned.

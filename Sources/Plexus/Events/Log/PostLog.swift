@@ -1,16 +1,35 @@
+/// The log of the posts of a bus.
+final class PostLogHub: Sendable {
+  /// The readers.
+  let hub = BroadcastHub<EventPost>()
+  private let lastNumber = Locked(0)
+
+  init() {}
+
+  /// Appends a post with its number; can be called under the lock of its channel.
+  func append(_ post: EventPost, _ delivery: inout Delivery<EventPost>) {
+    lastNumber.withLock { number in
+      number += 1
+      var post = post
+      post.number = number
+      if !hub.prepare(post, &delivery) { number = 0 }
+    }
+  }
+}
+
 /// A post that is recorded in the log of its bus.
 struct PostLog: Sendable {
   /// The completion of the post, from which the readers of the log get its outcome.
   let completion = EventChannel.PostCompletion()
-  private let hub: BroadcastHub<EventPost>
+  private let log: PostLogHub
   private let post: EventPost
 
   /// - Parameters:
   ///   - event: The event.
   ///   - scope: Its scope.
-  ///   - hub: The hub of the log.
-  init(_ event: any Event, in scope: EventScope?, to hub: BroadcastHub<EventPost>) {
-    self.hub = hub
+  ///   - log: The log.
+  init(_ event: any Event, in scope: EventScope?, to log: PostLogHub) {
+    self.log = log
     post = EventPost(event: event, scope: scope, time: wallClockTime(), completion: completion)
   }
 
@@ -25,7 +44,7 @@ struct PostLog: Sendable {
     post.subscriberCount = subscriberCount
     post.isRetained = isRetained
     var delivery = Delivery<EventPost>()
-    hub.prepare(post, &delivery)
+    log.append(post, &delivery)
     return delivery
   }
 

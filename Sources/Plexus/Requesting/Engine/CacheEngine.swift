@@ -121,14 +121,19 @@ class CacheEngine: @unchecked Sendable {
   // MARK: - Events
 
   /// Returns a stream of the events of the cache.
+  ///
+  /// - Parameters:
+  ///   - bufferingPolicy: The policy of the stream.
+  ///   - hasJoins: Whether it has the events about joins.
   final func subscribe(
-    bufferingPolicy: BufferingPolicy<CacheEvent>
+    bufferingPolicy: BufferingPolicy<CacheEvent>,
+    hasJoins: Bool = false
   ) -> AsyncStream<CacheEvent> {
     let new = BroadcastHub<CacheEvent>()
     let hub = watchers.withLock { watchers in
-      if let hub = watchers.events { return hub }
-      watchers.events = new
-      return new
+      let hub = (hasJoins ? watchers.details : watchers.events) ?? new
+      if hasJoins { watchers.details = hub } else { watchers.events = hub }
+      return hub
     }
     let subscription = hub.subscription(bufferingPolicy: bufferingPolicy)
     hasListeners.store(true, ordering: .relaxed)
@@ -138,24 +143,25 @@ class CacheEngine: @unchecked Sendable {
   /// Sends an event to the listeners.
   @usableFromInline
   final func tell(_ event: CacheEvent) {
-    eventHub?.send(event)
+    guard hasListeners.load(ordering: .relaxed) else { return }
+    let hubs = watchers.withLock { ($0.events, $0.details) }
+    if case .joined = event {} else { hubs.0?.send(event) }
+    hubs.1?.send(event)
   }
 
   /// Ends the streams of events.
   final func finishEvents() {
-    eventHub?.finish()
-  }
-
-  /// The hub of the events, if there has been a listener.
-  private final var eventHub: BroadcastHub<CacheEvent>? {
-    hasListeners.load(ordering: .relaxed) ? watchers.withLock { $0.events } : nil
+    guard hasListeners.load(ordering: .relaxed) else { return }
+    let hubs = watchers.withLock { ($0.events, $0.details) }
+    hubs.0?.finish()
+    hubs.1?.finish()
   }
 
   /// Returns the effects of a change, empty so far.
   @usableFromInline
   final func makeEffects() -> CacheEffects {
     CacheEffects(
-      tellsEvents: hasListeners.load(ordering: .relaxed) && (eventHub?.subscriberCount ?? 0) > 0
+      tellsEvents: hasListeners.load(ordering: .relaxed) && watchers.withLock(\.hasListeners)
     )
   }
 

@@ -155,6 +155,10 @@ extension KeyedCache {
   @inline(never)
   func tell(_ outcome: Outcome, of flight: Flight, _ effects: inout CacheEffects) {
     let (key, duration) = (key(of: flight), flight.attempt.duration)
+    let joinCount = flight.joinCount
+    if joinCount > 0, outcome.kind != .cancelled {
+      effects.tell(of: key) { .joined(key: $0, count: joinCount) }
+    }
     switch outcome.kind {
     case .value, .transient:
       let result: CacheEvent.FetchOutcome =

@@ -5,6 +5,14 @@ extension CacheEngine {
   struct Watchers: Sendable {
     /// The hub of the events, once there has been a listener.
     var events: BroadcastHub<CacheEvent>?
+    /// The hub of the events with joins, once there has been a listener.
+    var details: BroadcastHub<CacheEvent>?
+
+    /// Whether there are listeners.
+    var hasListeners: Bool {
+      events?.hasSubscribers.load(ordering: .relaxed) == true
+        || details?.hasSubscribers.load(ordering: .relaxed) == true
+    }
     /// The flights in progress, while they are watched.
     var flights = WatchedFlightsState<Flight>()
   }

@@ -70,4 +70,18 @@ extension Multiplexer {
       FlightSnapshot(age: copy.age, callerCount: copy.callerCount, isWaiting: copy.isWaiting)
     }
   }
+
+  /// Returns a stream of the events of the multiplexer from now on, including the joins of each fetch.
+  ///
+  /// It has the events of ``Multiplexer/events(bufferingPolicy:)``, in the same order, and
+  /// ``CacheEvent/joined(key:count:)``.
+  ///
+  /// - Parameter bufferingPolicy: The policy for events that the reader has not read yet.
+  /// - Returns: The stream. It ends when it is dropped, when the task that iterates it is cancelled, or when the multiplexer is
+  ///   released.
+  public nonisolated func detailedEvents(
+    bufferingPolicy: BufferingPolicy<CacheEvent> = .unbounded
+  ) -> AsyncStream<CacheEvent> {
+    cache.subscribe(bufferingPolicy: bufferingPolicy, hasJoins: true)
+  }
 }

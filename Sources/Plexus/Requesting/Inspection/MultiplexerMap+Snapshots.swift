@@ -140,4 +140,18 @@ extension MultiplexerMap {
     precondition(limit >= 0, "The number of fetches of a snapshot cannot be negative")
     return cache.flightCopies(limit: limit).map { FlightSnapshot($0) }
   }
+
+  /// Returns a stream of the events of the map from now on, including the joins of each fetch.
+  ///
+  /// It has the events of ``MultiplexerMap/events(bufferingPolicy:)``, in the same order, and
+  /// ``CacheEvent/joined(key:count:)``.
+  ///
+  /// - Parameter bufferingPolicy: The policy for events that the reader has not read yet.
+  /// - Returns: The stream. It ends when it is dropped, when the task that iterates it is cancelled, or when the map is
+  ///   released.
+  public nonisolated func detailedEvents(
+    bufferingPolicy: BufferingPolicy<CacheEvent> = .unbounded
+  ) -> AsyncStream<CacheEvent> {
+    cache.subscribe(bufferingPolicy: bufferingPolicy, hasJoins: true)
+  }
 }

@@ -140,7 +140,9 @@ import Testing
     let posts = bus.posts()
     let few = bus.posts(bufferingPolicy: .bufferingOldest(2))
     for number in 0..<1_500 { bus.post(Ping(number)) }
-    #expect(await posts.first(1).compactMap { ($0.event as? Ping)?.number } == [500])
+    let newest = await posts.first(1)
+    #expect(newest.compactMap { ($0.event as? Ping)?.number } == [500])
+    #expect(newest.map(\.number) == [501], "The number shows how many were dropped")
     #expect(await few.first(2).compactMap { ($0.event as? Ping)?.number } == [0, 1])
   }
 
