@@ -40,6 +40,7 @@ extension Inspector {
         )
       ]
     }
+    probe.isSingle = true
     probe.events = { source?.detailedEvents(bufferingPolicy: .bufferingNewest(1_000)) }
     core.add(CacheSource(.cache, probe, core.disclosure), named: name)
   }

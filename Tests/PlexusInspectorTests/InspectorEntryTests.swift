@@ -1,6 +1,7 @@
 import Foundation
 import Plexus
 import PlexusInspector
+import PlexusNetworking
 import PlexusTesting
 import TestSupport
 import Testing
@@ -123,13 +124,51 @@ struct `The entries on the page of an inspector` {
     }
   }
 
-  @Test func `a single value and a loader are shown as caches`() async throws {
-    let single = Multiplexer<Int> { 7 }
+  @Test func `a single value is shown as a cache with one entry and its history`() async throws {
+    let single = Multiplexer<Int>(id: "answer") { 7 }
     let inspector = try await Inspector(showsValues: true)
     inspector.add(single, named: "single")
     _ = try await single.request()
     #expect(try await inspector.entries(of: "single").column("value") == ["7"])
-    let numbers = try await TestPage(inspector).frame().source("single")
-    #expect(numbers?.number("misses") == 1 && numbers?.number("count") == 1)
+    let page = try await TestPage.showing("single", of: inspector)
+    let frame = try await page.frame { !$0.list("events").isEmpty }
+    let source = try #require(frame.source("single"))
+    #expect(source.number("misses") == 1 && source.number("count") == 1)
+    let entry = try await inspector.answer("entry?source=\(source.id)&key=the%20value")
+    let events = try #require(entry["events"] as? [[String: Any]])
+    #expect(events.map { $0["what"] as? String } == ["fetched"])
+  }
+
+  @Test func `loaders are shown with their images, decodings and downloads`() async throws {
+    let folder = FileManager.default.temporaryDirectory
+      .appending(path: "inspector-\(UUID().uuidString)", directoryHint: .isDirectory)
+    defer { try? FileManager.default.removeItem(at: folder) }
+    try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+    let files = try ["one.txt", "two.txt"].map { name in
+      let file = folder.appending(path: name)
+      try Data(name.utf8).write(to: file)
+      return file
+    }
+    let gate = Gate()
+    let media = MediaLoader(directory: folder.appending(path: "media"), retry: .never)
+    let images = ImageLoader<Int>(media: media, capacity: .cost(100) { $0 }) { data in
+      if data.count == 7, data.first == UInt8(ascii: "t") { try await gate.wait() }
+      return data.count
+    }
+    let inspector = try await Inspector()
+    inspector.add(images, named: "images") { URL(string: $0)?.lastPathComponent ?? "no file" }
+    inspector.add(media, named: "files")
+    #expect(try await images.request(files[0]) == 7)
+    let waiting = Task { try await images.request(files[1]) }
+    await gate.arrivals(1)
+    let page = try await TestPage.showing("images", of: inspector)
+    let frame = try await page.frame { !$0.list("flights").isEmpty }
+    #expect(frame.source("images")?.kind == "loader" && frame.source("files")?.kind == "loader")
+    #expect(frame.list("flights").map { $0["key"] as? String } == ["two.txt"])
+    #expect(frame.source("images")?.number("misses") == 2)
+    let entries = try await inspector.entries(of: "images")
+    #expect(entries.column("key") == ["one.txt"] && entries.column("cost") == ["7"])
+    gate.open()
+    #expect(try await waiting.value == 7)
   }
 }

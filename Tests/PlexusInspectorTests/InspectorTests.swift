@@ -64,6 +64,37 @@ struct `An inspector` {
     #expect(answer["row"] is NSNull)
   }
 
+  @Test func `the history of a key has the requests that joined its fetch`() async throws {
+    let gate = Gate()
+    let map = MultiplexerMap<String, Int> { _ in
+      try await gate.wait()
+      return 1
+    }
+    let inspector = try await Inspector()
+    inspector.add(map, named: "map")
+    let callers = (0..<3).map { _ in Task { try await map.request("Ada") } }
+    let page = try await TestPage.showing("map", of: inspector)
+    var frame = try await page.frame { $0.list("flights").first?["callers"] as? Int == 3 }
+    gate.open()
+    for caller in callers { _ = try await caller.value }
+    frame = try await page.frame { $0.list("events").count == 2 }
+    #expect(frame.list("events").map { $0["what"] as? String } == ["joined", "fetched"])
+    let detail = frame.list("events")[0]["detail"] as? String
+    #expect(detail == "2 other requests waited for the fetch")
+  }
+
+  @Test func `the number of posts is right however many a page is not sent`() async throws {
+    struct Tick: Event {}
+    let bus = EventBus()
+    let inspector = try await Inspector()
+    inspector.add(bus, named: "events")
+    for _ in 0..<5_000 { bus.post(Tick()) }
+    let page = try await TestPage.showing("events", of: inspector)
+    let frame = try await page.frame { $0.source("events")?.number("posts") == 5_000 }
+    #expect(frame.list("posts").last?["number"] as? Int == 5_000)
+    #expect(frame.list("posts").count <= 200)
+  }
+
   @Test func `an event appears with its handlers, and its outcome once they have finished`()
     async throws
   {

@@ -128,7 +128,7 @@ extension OriginStream {
 
 @Suite struct `The log of an inspector` {
   private func numbers(_ state: JournalState<Int>, since revision: Int, limit: Int = 100) -> [Int] {
-    state.changes(since: revision, limit: limit).items.map(\.number)
+    state.changes(since: revision, limit: limit).map(\.number)
   }
 
   @Test func `a page gets the records that are new or have changed since its revision`() {
@@ -142,9 +142,21 @@ extension OriginStream {
     #expect(state.item(2)?.isOpen == false)
     _ = state.append(5, at: 1, isOpen: false)
     #expect(numbers(state, since: revision) == [2, 5])
-    #expect(state.changes(since: 0, limit: 2).omittedCount == 3)
     #expect(numbers(state, since: 0, limit: 2) == [4, 5])
     #expect(state.count == 5 && state.recentCount == 1)
+  }
+
+  @Test func `numbers of its records count those that were never read, also as recent ones`() {
+    var state = JournalState<Int>(capacity: 10)
+    for (number, time) in [(400, nil), (401, 1), (1_000, 2)] as [(Int, Double?)] {
+      _ = state.append(number, at: time, isOpen: false, number: number)
+    }
+    #expect(state.count == 1_000 && state.recentCount == 600)
+    #expect(numbers(state, since: 0) == [400, 401, 1_000])
+    #expect(state.item(401)?.record == 401 && state.item(402) == nil && state.item(0) == nil)
+    // A log that begins again has smaller numbers.
+    _ = state.append(1, at: 3, isOpen: false, number: 1)
+    #expect(state.count == 1_001 && state.item(1_001)?.record == 1)
   }
 
   @Test func `it keeps the newest records, however many there are`() {
@@ -195,6 +207,41 @@ extension OriginStream {
     }
     #expect(keys.count == 9_000 && Set(keys).count == 9_000)
     #expect(positions == (isDescending ? positions.sorted().reversed() : positions.sorted()))
+  }
+
+  @Test(arguments: [true, false])
+  func `windows in the order of keys are found by one look at the keys`(isDescending: Bool) {
+    var generator = SeededRandom(seed: 11)
+    let keys = (0..<9_000).map(String.init).shuffled(using: &generator)
+    var query = EntryQuery()
+    query.isDescending = isDescending
+    var found: [String] = []
+    while true {
+      var candidates = KeySelection(query)
+      var selection = EntrySelection(query, now: 0)
+      var count = 0
+      for key in keys where candidates.includes(key) {
+        count += 1
+        selection.consider(row(Int(key) ?? -1, age: 1))
+      }
+      #expect(candidates.matchCount == 9_000 && count < 9_000)
+      let (window, hasMore) = selection.finish()
+      found += window.map(\.position.key)
+      query.position = window.last?.position
+      if !hasMore { break }
+    }
+    #expect(found == (isDescending ? keys.sorted().reversed() : keys.sorted()))
+  }
+
+  @Test func `a look at entries ends after two seconds`() {
+    let start = ContinuousClock.now
+    var scan = EntryScan(EntryQuery(), until: start - .nanoseconds(1))
+    let key = CacheProbe.Key(hash: 1) { "key" }
+    let count = (0..<1_000).filter { _ in scan.includes(key, part: 0, of: 1) }.count
+    #expect(count == 255 && scan.isOver)
+    var later = EntryScan(EntryQuery(), until: start + .seconds(1_000))
+    #expect((0..<1_000).allSatisfy { _ in later.includes(key, part: 0, of: 1) })
+    #expect(!later.isOver && EntryScan.patience == .seconds(2))
   }
 
   @Test func `only entries of a state are chosen`() {

@@ -26,6 +26,18 @@ import Testing
 
   private final class Reference: Sendable {}
 
+  private enum Talkative: CustomDebugStringConvertible {
+    case only
+
+    var debugDescription: String { "secret" }
+  }
+
+  private enum Mirrored: CustomReflectable {
+    case only
+
+    var customMirror: Mirror { Mirror(self, children: ["secret": 1], displayStyle: .enum) }
+  }
+
   private let shown = Disclosure(showsValues: true)
   private let hidden = Disclosure(showsValues: false)
 
@@ -58,6 +70,8 @@ import Testing
     #expect(shown.text(of: [1, 2, 3]) == "[1, 2, 3]" && shown.text(of: ["a": 1]) == "[\"a\": 1]")
     let long = shown.text(of: Array(repeating: "0123456789", count: 1_000_000), limit: 100)
     #expect(long.count == 101 && long.hasSuffix("…"))
+    let text = shown.text(of: String(repeating: "0", count: 10_000_000), limit: 100)
+    #expect(text.count == 101 && text.hasSuffix("…"))
   }
 
   @Test func `without values, types and sizes are shown, and names of cases`() {
@@ -68,6 +82,8 @@ import Testing
     #expect(hidden.name(of: Mode.shows(Row(name: "secret"))) == ".shows")
     #expect(hidden.name(of: Row(name: "secret")).hasPrefix("Row, "))
     #expect(hidden.text(of: CocoaError(.fileNoSuchFile)) == "CocoaError")
+    #expect(hidden.name(of: Talkative.only) == "Talkative")
+    #expect(hidden.name(of: Mirrored.only).hasPrefix("Mirrored, "))
   }
 
   @Test func `a difference has the parts that were changed, added and removed`() {

@@ -148,9 +148,11 @@ final class InspectorCore: Sendable {
   private func sampler() -> Task<Void, Never> {
     Task.detached(executorPreference: HandlerExecutor(), priority: .utility) {
       [weak self, clock, pace] in
+      var isFirst = true
       while !Task.isCancelled {
         self?.prepare()
-        pace.beat()
+        pace.beat(isFirst: isFirst)
+        isFirst = false
         try? await clock.sleep(for: Self.pauses.reading)
         guard !Task.isCancelled, let self else { return }
         sendFrames()

@@ -10,6 +10,7 @@ final class Journal<Record: Sendable>: Sendable {
   private static var patience: Duration { .milliseconds(10) }
 
   private let state: Locked<JournalState<Record>>
+  private let number: @Sendable (Record) -> Int?
   private let isOpen: @Sendable (Record) -> Bool
   private let reading = Locked<Task<Void, Never>?>(nil)
 
@@ -17,9 +18,15 @@ final class Journal<Record: Sendable>: Sendable {
   ///
   /// - Parameters:
   ///   - capacity: The number of records.
+  ///   - number: The number of a record in its log, if that counts them.
   ///   - isOpen: Whether a record can still change.
-  init(capacity: Int, isOpen: @escaping @Sendable (Record) -> Bool = { _ in false }) {
+  init(
+    capacity: Int,
+    number: @escaping @Sendable (Record) -> Int? = { _ in nil },
+    isOpen: @escaping @Sendable (Record) -> Bool = { _ in false }
+  ) {
     state = Locked(JournalState(capacity: capacity))
+    self.number = number
     self.isOpen = isOpen
   }
 
@@ -32,18 +39,14 @@ final class Journal<Record: Sendable>: Sendable {
     let task = Task.detached(priority: .utility) { [weak self] in
       await pace.nextBeat()
       var (end, count) = (ContinuousClock.now + Self.patience, 0)
-      // What has waited since an unknown time has none.
-      var hasWaited = true
       for await record in stream {
         guard !Task.isCancelled, let self else { return }
         let now = ContinuousClock.now
-        if now >= end { hasWaited = false }
-        append(record, at: hasWaited ? nil : secondsSince1970())
+        // What has waited since an unknown time has none.
+        append(record, at: pace.isSettled ? secondsSince1970() : nil)
         count += 1
         guard count >= Self.burst || now >= end else { continue }
         await pace.nextBeat()
-        // Without an open page, there is no beat.
-        hasWaited = ContinuousClock.now - now > .seconds(1)
         (end, count) = (ContinuousClock.now + Self.patience, 0)
       }
     }
@@ -55,20 +58,19 @@ final class Journal<Record: Sendable>: Sendable {
     reading.withLock { $0.take() }?.cancel()
   }
 
-  /// The number of records that were read, and how many of them were read soon after they were made.
+  /// The number of records so far, and the number of those that were made while they were read.
   var counts: (all: Int, recent: Int) { state.withLock { ($0.count, $0.recentCount) } }
 
   /// Returns the records that are new or have changed since a revision, and the present revision.
   func changes(
     since revision: Int,
     limit: Int
-  ) -> (items: [JournalState<Record>.Item], omittedCount: Int, revision: Int) {
+  ) -> (items: [JournalState<Record>.Item], revision: Int) {
     let open = state.withLock { $0.items.filter(\.isOpen) }
     let settled = Set(open.lazy.filter { !self.isOpen($0.record) }.map(\.number))
     return state.withLock { state in
       state.settle(settled)
-      let changes = state.changes(since: revision, limit: limit)
-      return (changes.items, changes.omittedCount, state.revision)
+      return (state.changes(since: revision, limit: limit), state.revision)
     }
   }
 
@@ -81,8 +83,8 @@ final class Journal<Record: Sendable>: Sendable {
   }
 
   private func append(_ record: Record, at time: Double?) {
-    let isOpen = isOpen(record)
-    let dropped = state.withLock { $0.append(record, at: time, isOpen: isOpen) }
+    let (isOpen, number) = (isOpen(record), number(record))
+    let dropped = state.withLock { $0.append(record, at: time, isOpen: isOpen, number: number) }
     withExtendedLifetime(dropped) {}
   }
 }

@@ -3,9 +3,10 @@
 /// Invariants:
 ///
 /// - Revisions increase with every record and with every record that is settled later.
+/// - Numbers increase with every record.
 /// - It has at most as many records as its capacity.
 struct JournalState<Record: Sendable>: Sendable {
-  /// A record with its number in the log.
+  /// A record with its number in the log, which also counts the records that were never read.
   struct Item: Sendable {
     let number: Int
     let record: Record
@@ -17,7 +18,7 @@ struct JournalState<Record: Sendable>: Sendable {
   }
 
   private(set) var items: [Item] = []
-  /// The number of records so far.
+  /// The number of records so far, read or not.
   private(set) var count = 0
   /// The number of records so far whose time is known.
   private(set) var recentCount = 0
@@ -31,10 +32,21 @@ struct JournalState<Record: Sendable>: Sendable {
 
   /// Appends a record.
   ///
+  /// - Parameters:
+  ///   - record: The record.
+  ///   - time: The time at which it was read, unless it had waited before.
+  ///   - isOpen: Whether it can still change.
+  ///   - number: Its number, if the log counts its records.
   /// - Returns: Records that are no longer kept, to be released with no lock held.
-  mutating func append(_ record: Record, at time: Double?, isOpen: Bool) -> ArraySlice<Item> {
-    count += 1
-    if time != nil { recentCount += 1 }
+  mutating func append(
+    _ record: Record,
+    at time: Double?,
+    isOpen: Bool,
+    number: Int? = nil
+  ) -> ArraySlice<Item> {
+    let number = max(number ?? 0, count + 1)
+    if time != nil { recentCount += number - count }
+    count = number
     revision += 1
     items.append(
       Item(number: count, record: record, time: time, revision: revision, isOpen: isOpen)
@@ -56,16 +68,17 @@ struct JournalState<Record: Sendable>: Sendable {
   }
 
   /// Returns the records that are new or have changed since a revision: the newest ones, oldest first.
-  func changes(since revision: Int, limit: Int) -> (items: [Item], omittedCount: Int) {
-    let changes = items.suffix(capacity).filter { $0.revision > revision }
-    return (Array(changes.suffix(limit)), max(0, changes.count - limit))
+  func changes(since revision: Int, limit: Int) -> [Item] {
+    items.suffix(capacity).filter { $0.revision > revision }.suffix(limit)
   }
 
   /// Returns the record with a number, if it is kept.
   func item(_ number: Int) -> Item? {
-    guard let first = items.first?.number, items.indices.contains(number - first) else {
-      return nil
+    var (start, end) = (0, items.count)
+    while start < end {
+      let middle = (start + end) / 2
+      if items[middle].number < number { start = middle + 1 } else { end = middle }
     }
-    return items[number - first]
+    return start < items.count && items[start].number == number ? items[start] : nil
   }
 }

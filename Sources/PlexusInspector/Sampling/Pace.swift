@@ -5,6 +5,8 @@ final class Pace: Sendable {
   private struct State: Sendable {
     var waiters: [Int: CheckedContinuation<Void, Never>] = [:]
     var lastWaiter = 0
+    /// The number of beats since a page was opened after there was none.
+    var beatCount = 0
     var isEnded = false
   }
 
@@ -31,9 +33,15 @@ final class Pace: Sendable {
   }
 
   /// Resumes the tasks that wait for a beat.
-  func beat() {
-    resume { _ in }
+  ///
+  /// - Parameter isFirst: Whether there was no open page before.
+  func beat(isFirst: Bool) {
+    resume { $0.beatCount = isFirst ? 1 : $0.beatCount + 1 }
   }
+
+  /// Whether the records that are read have been made recently: not at the first two beats, at which the records are read
+  /// that have waited for a page.
+  var isSettled: Bool { state.withLock { $0.beatCount > 2 } }
 
   /// Ends the pace: no task waits any longer.
   func end() {

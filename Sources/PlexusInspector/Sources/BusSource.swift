@@ -4,7 +4,11 @@ internal import Plexus
 final class BusSource: InspectedSource {
   private weak let bus: EventBus?
   private let disclosure: Disclosure
-  private let posts = Journal<EventPost>(capacity: 1_000) { $0.outcome == nil }
+  private let posts = Journal<EventPost>(
+    capacity: 1_000,
+    number: { $0.number },
+    isOpen: { $0.outcome == nil }
+  )
 
   private static let limits = (posts: 200, channels: 200, pending: 5)
 
@@ -37,7 +41,6 @@ final class BusSource: InspectedSource {
       .sorted { $0.name < $1.name }
     let details: JSON = [
       "posts": .array(changes.items.map(json)),
-      "omitted": .int(changes.omittedCount),
       "channels": .array(sorted.prefix(Self.limits.channels).map { json($0.channel, $0.name) }),
       "hasMoreChannels": .bool(sorted.count > Self.limits.channels),
     ]

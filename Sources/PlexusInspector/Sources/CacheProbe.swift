@@ -32,6 +32,8 @@ struct CacheProbe: Sendable {
   var events: (@Sendable () -> AsyncStream<CacheEvent>?)?
   /// Whether keys are shown by another text than that of their events.
   var describesKeys = false
+  /// Whether there is only one entry, which all events are about.
+  var isSingle = false
 }
 
 /// An entry of a cache.

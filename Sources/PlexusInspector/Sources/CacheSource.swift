@@ -58,7 +58,6 @@ final class CacheSource: InspectedSource {
       "hasMoreFlights": .bool(flights.count > Self.limits.flights),
       "hasEntries": .bool(probe.entries != nil),
       "events": .array(changes.items.map(json)),
-      "omitted": .int(changes.omittedCount),
     ]
     return (details, changes.revision)
   }
@@ -77,17 +76,23 @@ final class CacheSource: InspectedSource {
     let start = ContinuousClock.now
     var selection = EntrySelection(query, now: Self.uptime)
     let count = probe.numbers()?.count ?? 0
-    // A part of the entries at a time, so that memory is bounded.
-    let parts = count / EntryScan.part + 1
     var scan = EntryScan(query, until: start + EntryScan.patience)
-    for part in 0..<parts where !scan.isOver {
-      let rows = entries(2 * EntryScan.part) { scan.includes($0, part: part, of: parts) }
-      for row in rows { selection.consider(row) }
+    var matchCount: Int?
+    if let found = Self.firstByKey(entries, query, &scan) {
+      for row in found.rows { selection.consider(row) }
+      matchCount = found.matchCount
+    } else {
+      // A part of the entries at a time, so that memory is bounded.
+      let parts = count / EntryScan.part + 1
+      for part in 0..<parts where !scan.isOver {
+        let rows = entries(2 * EntryScan.part) { scan.includes($0, part: part, of: parts) }
+        for row in rows { selection.consider(row) }
+      }
     }
     let (window, hasMore) = selection.finish()
     return [
       "count": .int(count),
-      "matches": .int(selection.matchCount),
+      "matches": .int(matchCount ?? selection.matchCount),
       "isComplete": .bool(!scan.isOver),
       "hasMore": .bool(hasMore),
       "took": .seconds(ContinuousClock.now - start),
@@ -98,6 +103,25 @@ final class CacheSource: InspectedSource {
         ]
       } ?? .null,
     ]
+  }
+
+  /// Returns the first entries in the order of keys and some of the others, by one look at the cache; `nil` if the query
+  /// needs more than the keys, or if too many of them were seen in the wrong order.
+  private static func firstByKey(
+    _ entries: (_ limit: Int, _ isIncluded: (CacheProbe.Key) -> Bool) -> [EntryRow],
+    _ query: EntryQuery,
+    _ scan: inout EntryScan
+  ) -> (rows: [EntryRow], matchCount: Int)? {
+    guard query.order == .key, query.state == nil else { return nil }
+    var keys = KeySelection(query)
+    var time = scan
+    let rows = entries(2 * EntryScan.part) { key in
+      guard time.isLeft() else { return false }
+      let text = key.text()
+      return query.matches(text) && keys.includes(text)
+    }
+    scan = time
+    return rows.count < 2 * EntryScan.part ? (rows, keys.matchCount) : nil
   }
 
   func entry(_ key: String) -> JSON? {
@@ -113,7 +137,7 @@ final class CacheSource: InspectedSource {
     }.first
     let original = row.map { $0.key().original } ?? (probe.describesKeys ? nil : key)
     let events = history.items.filter { item in
-      item.record.key == .some(original) || item.record.key == .some(nil)
+      probe.isSingle || item.record.key == .some(original) || item.record.key == .some(nil)
     }
     return [
       "key": .string(key),
@@ -188,7 +212,11 @@ final class CacheSource: InspectedSource {
   }
 
   private static func text(of duration: Duration) -> String {
-    "\(Int((duration.seconds * 1_000).rounded())) ms"
+    switch duration.seconds {
+    case ..<1: "\(Int((duration.seconds * 1_000).rounded())) ms"
+    case ..<120: "\((duration.seconds * 10).rounded() / 10) s"
+    default: "\(Int((duration.seconds / 60).rounded())) min"
+    }
   }
 
   /// The time that continues at one pace, in seconds.
@@ -228,14 +256,17 @@ struct EntryScan {
     self.deadline = deadline
   }
 
-  /// Returns whether a key belongs to a part and is searched for.
-  mutating func includes(_ key: CacheProbe.Key, part: Int, of parts: Int) -> Bool {
+  /// Returns whether there is time for another entry.
+  mutating func isLeft() -> Bool {
     guard !isOver else { return false }
     count += 1
-    if count % 256 == 0, ContinuousClock.now >= deadline {
-      isOver = true
-      return false
-    }
+    if count % 256 == 0, ContinuousClock.now >= deadline { isOver = true }
+    return !isOver
+  }
+
+  /// Returns whether a key belongs to a part and is searched for.
+  mutating func includes(_ key: CacheProbe.Key, part: Int, of parts: Int) -> Bool {
+    guard isLeft() else { return false }
     guard parts == 1 || Int(UInt(bitPattern: key.hash) % UInt(parts)) == part else { return false }
     return query.search.isEmpty || query.matches(key.text())
   }

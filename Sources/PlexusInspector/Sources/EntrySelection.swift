@@ -78,3 +78,35 @@ struct EntrySelection {
     query.isDescending ? other < one : one < other
   }
 }
+
+/// The keys whose entries can be in a window in the order of keys, chosen while all keys are looked at in turn.
+struct KeySelection {
+  private let query: EntryQuery
+  private var keys: [String] = []
+  /// The last key that can still be in the window, or is the first one after it.
+  private var bound: String?
+  /// The number of keys that were looked at.
+  private(set) var matchCount = 0
+
+  init(_ query: EntryQuery) {
+    self.query = query
+  }
+
+  /// Returns whether the entry of a key that matches can be in the window, or shows that there are entries after it.
+  mutating func includes(_ key: String) -> Bool {
+    matchCount += 1
+    if let start = query.position, !precedes(start.key, key) { return false }
+    if let bound, !precedes(key, bound) { return false }
+    keys.append(key)
+    if keys.count >= EntryQuery.limit * 4 {
+      keys.sort(by: precedes)
+      keys.removeLast(keys.count - EntryQuery.limit - 1)
+      bound = keys.last
+    }
+    return true
+  }
+
+  private func precedes(_ one: String, _ other: String) -> Bool {
+    query.isDescending ? other < one : one < other
+  }
+}

@@ -4,7 +4,10 @@ internal import Plexus
 final class StoreSource<State: Sendable, Action: Sendable>: InspectedSource {
   private weak let store: Store<State, Action>?
   private let disclosure: Disclosure
-  private let actions = Journal<ActionRecord<State, Action>>(capacity: 100)
+  private let actions = Journal<ActionRecord<State, Action>>(
+    capacity: 100,
+    number: { $0.number }
+  )
 
   /// The time that the differences of one page take, and the parts of each that are shown with the action.
   private static var patience: Duration { .milliseconds(5) }
@@ -46,7 +49,6 @@ final class StoreSource<State: Sendable, Action: Sendable>: InspectedSource {
     }
     let details: JSON = [
       "actions": .array(items.reversed()),
-      "omitted": .int(changes.omittedCount),
       "stateType": .string("\(State.self)".shortened(to: 100)),
     ]
     return (details, changes.revision)

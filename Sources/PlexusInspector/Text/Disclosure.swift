@@ -23,10 +23,15 @@ struct Disclosure: Sendable {
   func name(of value: Any, limit: Int = 200) -> String {
     if showsValues { return text(of: value, limit: limit) }
     let mirror = Mirror(reflecting: value)
-    guard mirror.displayStyle == .enum else { return Self.shape(of: value) }
+    guard mirror.displayStyle == .enum, !(value is any CustomReflectable) else {
+      return Self.shape(of: value)
+    }
     if let label = mirror.children.first?.label { return ".\(label)" }
     // A description of the type's own can say anything.
-    return value is any CustomStringConvertible ? "\(type(of: value))" : ".\(value)"
+    let hasOwnText =
+      value is any CustomStringConvertible || value is any CustomDebugStringConvertible
+      || value is any TextOutputStreamable
+    return hasOwnText ? "\(type(of: value))" : ".\(value)"
   }
 
   /// Returns the text of an error, or its type.
@@ -61,14 +66,18 @@ private struct ValueWriter {
 
   mutating func write(_ value: Any, depth: Int = 0) {
     guard !isFull else { return }
-    if let text = value as? String { return append(depth == 0 ? text : "\"\(text)\"") }
+    if let text = value as? String {
+      // A long text is not copied as a whole.
+      let text = text.prefix(limit + 1)
+      return append(depth == 0 ? String(text) : "\"\(text)\"")
+    }
     let mirror = Mirror(reflecting: value)
     guard depth < 8, let style = mirror.displayStyle else { return append(Self.leaf(value)) }
     switch style {
     case .optional:
       guard let wrapped = mirror.children.first?.value else { return append("nil") }
       write(wrapped, depth: depth)
-    case .collection, .set: write(mirror.children.map { (nil, $0.value) }, "[", "]", depth)
+    case .collection, .set: write(mirror.children.lazy.map { (nil, $0.value) }, "[", "]", depth)
     case .dictionary: writePairs(mirror, depth)
     case .tuple: write(mirror.children.map { ($0.label, $0.value) }, "(", ")", depth)
     case .struct:

@@ -57,8 +57,11 @@ struct StateDifference: Sendable {
       else { return compareLeaves(before, after, path) }
       compare(from.value, to.value, Self.path(path, from.label), depth: depth + 1)
     case .collection: compareElements(old, new, path, depth)
-    case .dictionary: comparePairs(before, after, path, depth)
-    case .set: compareSets(before, after, path)
+    // A large one is not copied.
+    case .dictionary where old.children.count + new.children.count <= Self.limits.parts:
+      comparePairs(before, after, path, depth)
+    case .set where old.children.count + new.children.count <= Self.limits.parts:
+      compareSets(before, after, path)
     default: compareLeaves(before, after, path)
     }
   }
@@ -103,9 +106,9 @@ struct StateDifference: Sendable {
   }
 
   private mutating func comparePairs(_ before: Any, _ after: Any, _ path: String, _ depth: Int) {
-    guard let old = before as? [AnyHashable: Any], let new = after as? [AnyHashable: Any],
-      old.count + new.count <= Self.limits.parts
-    else { return compareLeaves(before, after, path) }
+    guard let old = before as? [AnyHashable: Any], let new = after as? [AnyHashable: Any] else {
+      return compareLeaves(before, after, path)
+    }
     for (key, value) in old {
       if let other = new[key] {
         compare(value, other, self.path(path, key), depth: depth + 1)
