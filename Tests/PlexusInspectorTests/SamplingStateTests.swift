@@ -146,7 +146,7 @@ extension OriginStream {
     #expect(state.count == 5 && state.recentCount == 1)
   }
 
-  @Test func `numbers of its records count those that were never read, also as recent ones`() {
+  @Test func `numbers of its records count the ones that were never read, also as recent ones`() {
     var state = JournalState<Int>(capacity: 10)
     for (number, time) in [(400, nil), (401, 1), (1_000, 2)] as [(Int, Double?)] {
       _ = state.append(number, at: time, isOpen: false, number: number)

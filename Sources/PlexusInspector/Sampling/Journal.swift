@@ -58,7 +58,7 @@ final class Journal<Record: Sendable>: Sendable {
     reading.withLock { $0.take() }?.cancel()
   }
 
-  /// The number of records so far, and the number of those that were made while they were read.
+  /// The number of records so far, and the number of recent ones among them.
   var counts: (all: Int, recent: Int) { state.withLock { ($0.count, $0.recentCount) } }
 
   /// Returns the records that are new or have changed since a revision, and the present revision.

@@ -73,7 +73,7 @@ final class PageServer: Sendable {
   private static func refusal(_ status: Int) -> OriginResponse {
     let text =
       switch status {
-      case 403: "This page answers only its own address on this machine. Copy the address into the browser.\n"
+      case 403: "This page answers only its own address: copy it into a browser on this machine.\n"
       case 405: "This page is only read.\n"
       case 429: "Another question is being answered.\n"
       case 503: "There are \(InspectorCore.pageLimit) open pages; close one.\n"

@@ -189,7 +189,9 @@ final class CacheSource: InspectedSource {
     case .fetchFailed(_, let error, let duration):
       return ("failed", "\(Self.text(of: duration)), \(disclosure.text(of: error))")
     case .joined(_, let count):
-      return ("joined", "\(count) other \(count == 1 ? "request" : "requests") waited for the fetch")
+      return (
+        "joined", "\(count) other \(count == 1 ? "request" : "requests") waited for the fetch"
+      )
     case .expired: return ("expired", "a request found it stale")
     case .removed(_, let cause): return ("removed", Self.text(of: cause))
     case .stored: return ("stored", "by a caller")
