@@ -74,6 +74,13 @@ import Testing
     #expect(file().token().text.utf8.count == 32)
   }
 
+  @Test func `requests, connections and the time for a request are limited`() {
+    let limits = PageServer.limits
+    #expect(limits.headBytes == 8_192 && limits.bodyBytes == 8_192)
+    #expect(limits.connections == 64 && limits.refusesConnections && !limits.countsRequests)
+    #expect(limits.requestTimeout == .seconds(10))
+  }
+
   @Test func `a token that cannot be kept is a new one`() {
     let file = TokenFile(port: 1, in: "/proc/nowhere")
     #expect(file.token() != file.token())

@@ -7,6 +7,15 @@ final class PageServer: Sendable {
   let token: AccessToken
   private let origin: LoopbackOrigin
 
+  /// The limits of requests and connections. The table of paths, which grows with every path, is not kept.
+  static var limits: OriginLimits {
+    var limits = OriginLimits(headBytes: 8_192, bodyBytes: 8_192, connections: 64)
+    limits.refusesConnections = true
+    limits.requestTimeout = .seconds(10)
+    limits.countsRequests = false
+    return limits
+  }
+
   /// Begins to serve.
   ///
   /// - Parameters:
@@ -15,12 +24,8 @@ final class PageServer: Sendable {
   ///   - folder: The folder of the tokens of fixed ports, if there is one.
   /// - Throws: An ``InspectorError``.
   init(_ core: InspectorCore, port: UInt16, tokenFolder folder: String?) throws(InspectorError) {
-    var limits = OriginLimits(headBytes: 8_192, bodyBytes: 8_192, connections: 64)
-    limits.refusesConnections = true
-    limits.requestTimeout = .seconds(10)
-    limits.countsRequests = false
     do {
-      origin = try LoopbackOrigin(port: port, limits: limits)
+      origin = try LoopbackOrigin(port: port, limits: Self.limits)
     } catch {
       throw InspectorError(error)
     }
