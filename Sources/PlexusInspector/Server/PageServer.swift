@@ -7,7 +7,9 @@ final class PageServer: Sendable {
   let token: AccessToken
   private let origin: LoopbackOrigin
 
-  /// The limits of requests and connections. The table of paths, which grows with every path, is not kept.
+  /// The limits of requests and connections.
+  ///
+  /// The table of paths, which grows with every path, is not kept.
   static var limits: OriginLimits {
     var limits = OriginLimits(headBytes: 8_192, bodyBytes: 8_192, connections: 64)
     limits.refusesConnections = true
