@@ -187,7 +187,8 @@ final class CacheSource: InspectedSource {
         }
       return (name, Self.text(of: duration))
     case .fetchFailed(_, let error, let duration):
-      return ("failed", "\(Self.text(of: duration)), \(disclosure.text(of: error))")
+      let text = disclosure.text(of: error).shortened(to: 100)
+      return ("failed", "\(Self.text(of: duration)), \(text)")
     case .joined(_, let count):
       return (
         "joined", "\(count) other \(count == 1 ? "request" : "requests") waited for the fetch"
