@@ -1,6 +1,7 @@
 import Foundation
 import Testing
 
+@testable import LoopbackOrigin
 @testable import PlexusInspector
 
 @Suite struct `Tokens of an inspector` {
