@@ -118,6 +118,7 @@ struct `The page of an inspector in a browser` {
     map.store(Dictionary(uniqueKeysWithValues: (0..<1_200).map { ("key \($0 + 1_000)", $0) }))
     let inspector = try await Inspector(showsValues: true)
     inspector.add(map, named: "map")
+    map.store(98, for: "key 1098")
     let browser = try await Browser()
     try await browser.visit(inspector.url, fragment: "#source=map")
     try await browser.wait(until: "\(rows("Entries")).length === 1000")
