@@ -7,7 +7,9 @@ public struct ActionRecord<State, Action> : Sendable where State : Sendable, Act
 
     public let after: State
 
-    public init(action: Action, before: State, after: State)
+    public let number: Int
+
+    public init(action: Action, before: State, after: State, number: Int = 1)
 }
 
 extension ActionRecord : Equatable where State : Equatable, Action : Equatable {
@@ -154,6 +156,8 @@ public enum CacheEntryState : Hashable, Sendable {
     case fetched(key: String, outcome: Plexus.CacheEvent.FetchOutcome, duration: Duration)
 
     case fetchFailed(key: String, error: any Error, duration: Duration)
+
+    case joined(key: String, count: Int)
 
     case expired(key: String)
 
@@ -688,6 +692,8 @@ public struct EventPost : Sendable {
 
     public let time: Duration
 
+    public internal(set) var number: Int { get }
+
     public internal(set) var subscriberCount: Int { get }
 
     public internal(set) var isRetained: Bool { get }
@@ -1037,6 +1043,8 @@ extension Multiplexer {
     nonisolated public var entry: Plexus.Multiplexer<Value>.EntrySnapshot? { get }
 
     nonisolated public var flight: Plexus.Multiplexer<Value>.FlightSnapshot? { get }
+
+    nonisolated public func detailedEvents(bufferingPolicy: Plexus.BufferingPolicy<Plexus.CacheEvent> = .unbounded) -> AsyncStream<Plexus.CacheEvent>
 }
 
 extension Multiplexer {
@@ -1162,9 +1170,11 @@ extension MultiplexerMap {
         public let isWaiting: Bool
     }
 
-    nonisolated public func entries(limit: Int, where isIncluded: (Key) -> Bool = { _ in true }) -> [Plexus.MultiplexerMap<Key, Value>.EntrySnapshot]
+    @inlinable nonisolated public func entries(limit: Int, where isIncluded: (Key) -> Bool = { _ in true }) -> [Plexus.MultiplexerMap<Key, Value>.EntrySnapshot]
 
     nonisolated public func flights(limit: Int) -> [Plexus.MultiplexerMap<Key, Value>.FlightSnapshot]
+
+    nonisolated public func detailedEvents(bufferingPolicy: Plexus.BufferingPolicy<Plexus.CacheEvent> = .unbounded) -> AsyncStream<Plexus.CacheEvent>
 }
 
 extension MultiplexerMap {
