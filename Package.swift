@@ -26,6 +26,7 @@ let package = Package(
     .library(name: "PlexusTesting", targets: ["PlexusTesting"]),
     .library(name: "PlexusSharedTesting", targets: ["PlexusSharedTesting"]),
     .library(name: "PlexusRedis", targets: ["PlexusRedis"]),
+    .library(name: "PlexusInspector", targets: ["PlexusInspector"]),
     .executable(name: "DepartureBoard", targets: ["DepartureBoard"]),
   ],
   traits: [
@@ -71,6 +72,12 @@ let package = Package(
       swiftSettings: librarySettings
     ),
     .target(
+      name: "PlexusInspector",
+      dependencies: ["LoopbackOrigin", "Plexus", "PlexusNetworking", "PlexusSupport"],
+      resources: [.embedInCode("Resources")],
+      swiftSettings: librarySettings
+    ),
+    .target(
       name: "LoopbackOrigin",
       dependencies: ["PlexusSupport"],
       swiftSettings: librarySettings
@@ -78,7 +85,8 @@ let package = Package(
     .executableTarget(
       name: "DepartureBoard",
       dependencies: [
-        "LoopbackOrigin", "Plexus", "PlexusNetworking", "PlexusRedis", "PlexusStorage",
+        "LoopbackOrigin", "Plexus", "PlexusInspector", "PlexusNetworking", "PlexusRedis",
+        "PlexusStorage",
       ],
       resources: [.process("Resources")],
       swiftSettings: settings
@@ -139,6 +147,14 @@ let package = Package(
     .testTarget(
       name: "LoopbackOriginTests",
       dependencies: ["LoopbackOrigin", "PlexusTesting", "TestSupport"],
+      swiftSettings: settings
+    ),
+    .testTarget(
+      name: "PlexusInspectorTests",
+      dependencies: [
+        "DepartureBoard", "LoopbackOrigin", "Plexus", "PlexusInspector", "PlexusNetworking",
+        "PlexusTesting", "TestSupport",
+      ],
       swiftSettings: settings
     ),
     .testTarget(

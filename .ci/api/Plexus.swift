@@ -1,4 +1,23 @@
 
+public struct ActionRecord<State, Action> : Sendable where State : Sendable, Action : Sendable {
+
+    public let action: Action
+
+    public let before: State
+
+    public let after: State
+
+    public let number: Int
+
+    public init(action: Action, before: State, after: State, number: Int = 1)
+}
+
+extension ActionRecord : Equatable where State : Equatable, Action : Equatable {
+}
+
+extension ActionRecord : Hashable where State : Hashable, Action : Hashable {
+}
+
 public struct Author : Hashable, Sendable {
 
     public init()
@@ -60,6 +79,13 @@ extension Broadcaster {
 
 }
 
+extension Broadcaster {
+
+    nonisolated public func subscriberSnapshots(limit: Int = 1_000) -> [Plexus.SubscriberSnapshot]
+
+    nonisolated public var sentCount: Int? { get }
+}
+
 public typealias BufferingPolicy<Element> = AsyncStream<Element>.Continuation.BufferingPolicy
 
 public enum CacheCapacity<Value> : Sendable where Value : Sendable {
@@ -116,11 +142,22 @@ extension CacheEntry : Equatable where Value : Equatable {
 extension CacheEntry : Hashable where Value : Hashable {
 }
 
+public enum CacheEntryState : Hashable, Sendable {
+
+    case fresh
+
+    case stale
+
+    case failed
+}
+
 @nonexhaustive public enum CacheEvent : Sendable {
 
     case fetched(key: String, outcome: Plexus.CacheEvent.FetchOutcome, duration: Duration)
 
     case fetchFailed(key: String, error: any Error, duration: Duration)
+
+    case joined(key: String, count: Int)
 
     case expired(key: String)
 
@@ -581,6 +618,33 @@ extension EventBus {
     public func publish<E>(_ event: E, scope: Plexus.EventScope? = nil) async throws where E : Plexus.Event, E : Decodable, E : Encodable
 }
 
+extension EventBus {
+
+    public struct ChannelSnapshot : Sendable {
+
+        public let type: any Plexus.Event.Type
+
+        public let scope: Plexus.EventScope?
+
+        public let subscriberCount: Int
+
+        public let handlerCount: Int
+
+        public let pendingCount: Int
+
+        public let pendingEvents: [any Plexus.Event]
+
+        public var typeName: String { get }
+    }
+
+    nonisolated public func snapshot(pendingLimit: Int = 100) -> [Plexus.EventBus.ChannelSnapshot]
+}
+
+extension EventBus {
+
+    nonisolated public func posts(bufferingPolicy: Plexus.BufferingPolicy<Plexus.EventPost> = .bufferingNewest(1_000)) -> AsyncStream<Plexus.EventPost>
+}
+
 public protocol EventLink : AnyObject, Sendable {
 
     var codec: any Plexus.LinkCodec { get }
@@ -620,11 +684,35 @@ public struct EventPersistence : Sendable, Hashable {
     public static func persistent(_ rule: Plexus.PersistenceRule, limit: Int? = nil, timeToLive: Duration? = nil) -> Plexus.EventPersistence
 }
 
+public struct EventPost : Sendable {
+
+    public let event: any Plexus.Event
+
+    public let scope: Plexus.EventScope?
+
+    public let time: Duration
+
+    public internal(set) var number: Int { get }
+
+    public internal(set) var subscriberCount: Int { get }
+
+    public internal(set) var isRetained: Bool { get }
+
+    public var typeName: String { get }
+
+    public var outcome: Plexus.PostOutcome? { get }
+}
+
 public struct EventScope : Hashable, Sendable, ExpressibleByStringLiteral {
 
     public init(_ id: some Hashable & Sendable)
 
     public init(stringLiteral value: String)
+}
+
+extension EventScope : CustomStringConvertible {
+
+    public var description: String { get }
 }
 
 public struct FetchContext<Value> : Sendable where Value : Sendable {
@@ -926,6 +1014,41 @@ final public actor Multiplexer<Value> : Plexus.StatefulBroadcaster, Plexus.Reque
 
 extension Multiplexer {
 
+    public struct EntrySnapshot : Sendable {
+
+        public typealias State = Plexus.CacheEntryState
+
+        public let value: Value?
+
+        public let state: Plexus.Multiplexer<Value>.EntrySnapshot.State
+
+        public let error: (any Error)?
+
+        public let age: Duration
+
+        public let timeLeft: Duration?
+
+        public var isFresh: Bool { get }
+    }
+
+    public struct FlightSnapshot : Sendable {
+
+        public let age: Duration
+
+        public let callerCount: Int
+
+        public let isWaiting: Bool
+    }
+
+    nonisolated public var entry: Plexus.Multiplexer<Value>.EntrySnapshot? { get }
+
+    nonisolated public var flight: Plexus.Multiplexer<Value>.FlightSnapshot? { get }
+
+    nonisolated public func detailedEvents(bufferingPolicy: Plexus.BufferingPolicy<Plexus.CacheEvent> = .unbounded) -> AsyncStream<Plexus.CacheEvent>
+}
+
+extension Multiplexer {
+
     nonisolated public func subscribe(refetching: Plexus.Refetching, bufferingPolicy: Plexus.BufferingPolicy<Plexus.LoadState<Value>> = .bufferingNewest(1)) -> AsyncStream<Plexus.LoadState<Value>>
 
     nonisolated public func subscription(refetching: Plexus.Refetching, bufferingPolicy: Plexus.BufferingPolicy<Plexus.LoadState<Value>> = .bufferingNewest(1)) -> Plexus.Subscription<Plexus.LoadState<Value>>
@@ -1009,6 +1132,49 @@ final public actor MultiplexerMap<Key, Value> where Key : Hashable, Key : Sendab
 
     @discardableResult
     nonisolated public func register(in repository: Plexus.MuxRepository = .shared) -> Self
+}
+
+extension MultiplexerMap {
+
+    public struct EntrySnapshot : Sendable {
+
+        public typealias State = Plexus.CacheEntryState
+
+        public let key: Key
+
+        public let value: Value?
+
+        public let state: Plexus.MultiplexerMap<Key, Value>.EntrySnapshot.State
+
+        public let error: (any Error)?
+
+        public let age: Duration
+
+        public let timeLeft: Duration?
+
+        public let tags: [Plexus.CacheTag]
+
+        public let cost: Int
+
+        public var isFresh: Bool { get }
+    }
+
+    public struct FlightSnapshot : Sendable {
+
+        public let key: Key
+
+        public let age: Duration
+
+        public let callerCount: Int
+
+        public let isWaiting: Bool
+    }
+
+    @inlinable nonisolated public func entries(limit: Int, where isIncluded: (Key) -> Bool = { _ in true }) -> [Plexus.MultiplexerMap<Key, Value>.EntrySnapshot]
+
+    nonisolated public func flights(limit: Int) -> [Plexus.MultiplexerMap<Key, Value>.FlightSnapshot]
+
+    nonisolated public func detailedEvents(bufferingPolicy: Plexus.BufferingPolicy<Plexus.CacheEvent> = .unbounded) -> AsyncStream<Plexus.CacheEvent>
 }
 
 extension MultiplexerMap {
@@ -1815,6 +1981,11 @@ final public actor Store<State, Action> : Plexus.StatefulBroadcaster where State
 
 extension Store {
 
+    nonisolated public func actions(bufferingPolicy: Plexus.BufferingPolicy<Plexus.ActionRecord<State, Action>> = .bufferingNewest(100)) -> AsyncStream<Plexus.ActionRecord<State, Action>>
+}
+
+extension Store {
+
     @inlinable nonisolated public func changes<V>(of path: any KeyPath<State, V> & Sendable, bufferingPolicy: Plexus.BufferingPolicy<Plexus.Change<V>> = .unbounded) -> AsyncStream<Plexus.Change<V>> where V : Equatable, V : Sendable
 
     @inlinable nonisolated public func changes<V>(of select: @escaping @Sendable (State) -> V, bufferingPolicy: Plexus.BufferingPolicy<Plexus.Change<V>> = .unbounded) -> AsyncStream<Plexus.Change<V>> where V : Equatable, V : Sendable
@@ -1824,6 +1995,24 @@ extension Store {
     @inlinable nonisolated public func subscription<V>(toChangesOf select: @escaping @Sendable (State) -> V, bufferingPolicy: Plexus.BufferingPolicy<Plexus.Change<V>> = .unbounded) -> Plexus.Subscription<Plexus.Change<V>> where V : Equatable, V : Sendable
 
     @inlinable nonisolated public func page<P, A>(_ initial: (State) -> P, middleware: [Plexus.Middleware<P, A>] = [], reducer: @escaping Plexus.Reducer<P, A>) -> Plexus.PageStore<State, Action, P, A> where P : Sendable, A : Sendable
+}
+
+public struct SubscriberSnapshot : Hashable, Identifiable, Sendable {
+
+    public enum Kind : Hashable, Sendable {
+
+        case stream
+
+        case handler
+    }
+
+    public let id: Int
+
+    public let kind: Plexus.SubscriberSnapshot.Kind
+
+    public let bufferedCount: Int?
+
+    public let droppedCount: Int?
 }
 
 public struct Subscription<Element> : AsyncSequence, Sendable where Element : Sendable {

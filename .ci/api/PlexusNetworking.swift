@@ -296,6 +296,13 @@ extension ImageLoader : Plexus.RepositoryMember {
     nonisolated public var statistics: Plexus.CacheStatistics? { get }
 }
 
+extension ImageLoader {
+
+    nonisolated public func entries(limit: Int, where isIncluded: (String) -> Bool = { _ in true }) -> [PlexusNetworking.MediaEntrySnapshot]
+
+    nonisolated public func flights(limit: Int) -> [PlexusNetworking.MediaFlightSnapshot]
+}
+
 public struct ImageVariant : Sendable, Hashable {
 
     public init(width: Int, height: Int)
@@ -320,6 +327,17 @@ extension ImageVariant : CustomStringConvertible {
     public var description: String { get }
 }
 
+public struct MediaEntrySnapshot : Sendable {
+
+    public let key: String
+
+    public let state: Plexus.CacheEntryState
+
+    public let age: Duration
+
+    public let cost: Int
+}
+
 @nonexhaustive public enum MediaError : Error, Hashable, Sendable {
 
     case unsupportedScheme(URL)
@@ -340,6 +358,17 @@ extension ImageVariant : CustomStringConvertible {
 extension MediaError : CustomStringConvertible {
 
     public var description: String { get }
+}
+
+public struct MediaFlightSnapshot : Sendable {
+
+    public let key: String
+
+    public let age: Duration
+
+    public let callerCount: Int
+
+    public let isWaiting: Bool
 }
 
 final public actor MediaLoader {
@@ -409,6 +438,11 @@ extension MediaLoader {
     public func remove(_ url: URL) async throws
 
     nonisolated public func prefetch(_ urls: some Sequence<URL>)
+}
+
+extension MediaLoader {
+
+    nonisolated public func flights(limit: Int) -> [PlexusNetworking.MediaFlightSnapshot]
 }
 
 public struct MediaRequest : Sendable, Hashable {

@@ -1,5 +1,6 @@
 import Foundation
 import Plexus
+import PlexusInspector
 import PlexusNetworking
 
 /// The badge of an airline: the background color of its code.
@@ -44,6 +45,7 @@ extension ImageVariant {
 struct Badges: Sendable {
   private let origin: String
   private let variant: ImageVariant?
+  private let media: MediaLoader
   private let images: ImageLoader<Badge>
 
   /// Creates an empty collection of badges.
@@ -57,9 +59,16 @@ struct Badges: Sendable {
     self.variant = variant
     // A row does not wait for an unavailable origin; the next row requests the badge again.
     let media = MediaLoader(directory: folder, byteLimit: 1 << 20, retry: .never)
+    self.media = media
     images = ImageLoader(media: media) { data, response in
       try Badge(data, variant: response.variant)
     }
+  }
+
+  /// Shows the decoded badges and the downloads on the page of an inspector.
+  func add(to inspector: Inspector) {
+    inspector.add(images, named: "badges")
+    inspector.add(media, named: "badge files")
   }
 
   /// Returns the badge of an airline, or `nil` if it is not available at present.

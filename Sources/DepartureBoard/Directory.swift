@@ -1,5 +1,6 @@
 import Foundation
 import Plexus
+import PlexusInspector
 import PlexusNetworking
 import PlexusRedis
 import PlexusStorage
@@ -92,6 +93,16 @@ final class Directory: Sendable {
   var statistics: CacheStatistics {
     airlines.statistics + aircraft.statistics + origins.statistics + destinations.statistics
       + weather.statistics
+  }
+
+  /// Shows the maps and the images on the page of an inspector.
+  func add(to inspector: Inspector) {
+    inspector.add(airlines, named: "airlines")
+    inspector.add(aircraft, named: "aircraft")
+    inspector.add(origins, named: "origins")
+    inspector.add(destinations, named: "destinations")
+    inspector.add(weather, named: "weather")
+    badges.add(to: inspector)
   }
 
   /// Writes the fetched values that have not been written yet.

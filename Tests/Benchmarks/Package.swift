@@ -36,6 +36,7 @@ let package = Package(
         "BenchmarkOrigin",
         "BenchmarkRedis",
         .product(name: "Plexus", package: "plexus"),
+        .product(name: "PlexusInspector", package: "plexus"),
         .product(name: "PlexusNetworking", package: "plexus"),
         .product(name: "PlexusRedis", package: "plexus"),
         .product(name: "PlexusStorage", package: "plexus"),

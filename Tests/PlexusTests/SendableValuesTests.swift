@@ -21,12 +21,22 @@ import Testing
     requireSendable(Subscription<Int>.self)
     requireSendable(ObservationToken.self)
     requireSendable(ObservationBag.self)
+    requireSendable(SubscriberSnapshot.self)
     requireSendable((any Broadcaster<Int>).self)
     requireSendable((any DataManager<Int>).self)
   }
 
-  @Test(.guarantee(.publicTypesAreSendable)) func `the types of events are sendable`() {
+  @Test(.guarantee(.publicTypesAreSendable))
+  func `the types of events and of snapshots are sendable`() {
     requireSendable(EventBus.self)
+    requireSendable(EventPost.self)
+    requireSendable(EventBus.ChannelSnapshot.self)
+    requireSendable(ActionRecord<Int, Int>.self)
+    requireSendable(MultiplexerMap<Int, Int>.EntrySnapshot.self)
+    requireSendable(MultiplexerMap<Int, Int>.FlightSnapshot.self)
+    requireSendable(Multiplexer<Int>.EntrySnapshot.self)
+    requireSendable(Multiplexer<Int>.FlightSnapshot.self)
+    requireSendable(CacheEntryState.self)
     requireSendable((any Event).self)
     requireSendable((any PersistentEvent).self)
     requireSendable(EventPersistence.self)

@@ -86,6 +86,8 @@ extension String {
 struct BoardRenderer: Sendable {
   let columns: Int
   let rows: Int
+  /// A line above the rows, or an empty text for none.
+  var note = ""
 
   /// Returns a whole picture, to be written at once.
   ///
@@ -154,7 +156,8 @@ struct BoardRenderer: Sendable {
       counter("stale hits", statistics.staleHits),
     ])
     let titles = shown.map { column in [Span(column.title.fitted(to: column.width), .faint)] }
-    return [title] + flights + requests + [[], joined(titles.map { ($0, false) })]
+    let notes: [Line] = note.isEmpty ? [] : [[Span(" \(note)", .faint)]]
+    return [title] + flights + requests + notes + [[], joined(titles.map { ($0, false) })]
   }
 
   private func foot(_ rows: [BoardRow], _ filter: FilterState, hidden: Int) -> Line {

@@ -27,6 +27,8 @@ struct Options: Equatable, Sendable {
   var cache = standardCache
   /// The Redis server over which several boards share fetched values and flight changes, or `nil` for none.
   var redis: RedisAddress?
+  /// Whether to serve a page that shows the board at work.
+  var inspects = false
 
   /// The part of the day in which the origin is unavailable, if any.
   var outage: Range<ClockTime>? {
@@ -92,6 +94,10 @@ struct Options: Equatable, Sendable {
   private static let rules: [String: Rule] = [
     "--plain": Rule { options, _ in
       options.isPlain = true
+      return true
+    },
+    "--inspect": Rule { options, _ in
+      options.inspects = true
       return true
     },
     "--no-cache": Rule { options, _ in

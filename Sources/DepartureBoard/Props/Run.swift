@@ -1,6 +1,7 @@
 import Foundation
 import LoopbackOrigin
 import Plexus
+import PlexusInspector
 import PlexusRedis
 import PlexusStorage
 
@@ -21,6 +22,8 @@ final class Run {
   /// The server and the flight changes that several boards share, if any.
   private let redis: RedisEngine?
   private let changes: SharedChanges?
+  /// The page that shows the board at work, if any.
+  private var inspector: Inspector?
   /// The filter that is kept for the next run, and the one that this run saves.
   private let lastFilter: SavedFilter?
   private var savedFilter: SavedState?
@@ -105,6 +108,7 @@ final class Run {
   /// - Returns: The exit code.
   /// - Throws: ``Output/Closed``, or an error of switching the origin.
   func toTheEnd() async throws -> Int32 {
+    if options.inspects { try await inspect() }
     let day = Task { try await showTheDay() }
     let listening = Task {
       for await signal in signals.received { handle(signal, day) }
@@ -125,6 +129,7 @@ final class Run {
     // What the board could not clear on the server is older than its times to live allow.
     try? await redis?.close()
     removeTemporaryFolder()
+    await inspector?.stop()
     listening.cancel()
     do {
       // The summary is printed after a signal, too.
@@ -140,6 +145,30 @@ final class Run {
       )
     } catch is Output.Closed where endedBy != nil {}
     return endedBy.map { 128 + $0 } ?? 0
+  }
+
+  /// Serves a page that shows the board at work, and shows its address.
+  private func inspect() async throws {
+    // The day is known to everyone.
+    let inspector = try await Inspector(showsValues: true)
+    directory.add(to: inspector)
+    inspector.add(bus, named: "events")
+    inspector.add(board.store, named: "board")
+    if let redis { inspector.add(named: "redis") { "\(redis.status)" } }
+    inspector.add(named: "origin") { [origin] in
+      let statistics = origin.statistics
+      return """
+        \(origin.address)
+        \(statistics.requestCount) requests
+        \(statistics.acceptedConnections) connections so far, \(statistics.openConnections) open
+        """
+    }
+    self.inspector = inspector
+    if let screen {
+      screen.note = "inspector \(inspector.url)"
+    } else {
+      try Output.print("inspector  \(inspector.url)\n")
+    }
   }
 
   /// Replays the day while the page is shown; a failure of one ends both.

@@ -13,6 +13,9 @@ final class Screen {
   /// Undoes `enter`.
   private static let leave = "\u{1B}[0m\u{1B}[?7h\u{1B}[?25h\u{1B}[?1049l"
 
+  /// A line above the rows, or an empty text for none.
+  var note = ""
+
   private let isColored: Bool
   /// The previous settings of the keyboard; `nil` if the board does not change them.
   private var settings: termios?
@@ -75,10 +78,11 @@ final class Screen {
   ) throws {
     var window = winsize()
     let isKnown = ioctl(STDOUT_FILENO, UInt(TIOCGWINSZ), &window) == 0 && window.ws_col > 0
-    let renderer = BoardRenderer(
+    var renderer = BoardRenderer(
       columns: isKnown ? Int(window.ws_col) : 80,
       rows: isKnown ? Int(window.ws_row) : 24
     )
+    renderer.note = note
     let lines = renderer.lines(state, filter, excerpt)
     guard lines != shown || !isEntered else { return }
     if !isEntered { try takeOver() }

@@ -12,8 +12,22 @@ public struct OriginLimits: Hashable, Sendable {
 
   /// The maximum number of simultaneous connections.
   ///
-  /// Further connections wait until one is closed.
+  /// Further connections wait until one is closed, or are refused: see ``refusesConnections``.
   public var connections: Int
+
+  /// Whether connections beyond the limit are refused.
+  ///
+  /// The connection that has waited longest for a complete request is closed in favor of a new one.
+  public var refusesConnections = false
+
+  /// The maximum time from the beginning of a connection, or from the previous response, to a complete request; `nil` for no
+  /// limit.
+  ///
+  /// The connection is then closed.
+  public var requestTimeout: Duration?
+
+  /// Whether the origin counts the requests for each path, in a table that grows with every path.
+  public var countsRequests = true
 
   /// Creates limits.
   ///

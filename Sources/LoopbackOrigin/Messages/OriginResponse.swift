@@ -30,6 +30,9 @@ public struct OriginResponse: Hashable, Sendable {
   /// Whether the client can request a range.
   public var allowsRanges = true
 
+  /// The body in place of ``body``, if it is written while the client reads it.
+  public var stream: OriginStream?
+
   /// The fault in sending the response, if any.
   public var fault: OriginFault?
 
@@ -73,6 +76,18 @@ public struct OriginResponse: Hashable, Sendable {
   /// - Precondition: The status is between 200 and 599.
   public init(json: String, status: Int = 200) {
     self.init(text: json, status: status, contentType: "application/json")
+  }
+
+  /// Creates a response whose body is written while the client reads it.
+  ///
+  /// - Parameters:
+  ///   - stream: The body.
+  ///   - contentType: The type of the body.
+  public init(stream: OriginStream, contentType: String) {
+    self.init(headers: ["Content-Type": contentType])
+    self.stream = stream
+    allowsRanges = false
+    framing = .untilClose
   }
 
   /// The entity tag including its quotation marks: `"7"`, or `W/"7"` for a weak one.

@@ -17,6 +17,8 @@ final class Connection {
     case pauses
     /// The client's disconnection.
     case stalls
+    /// The next piece of a stream, or the client's disconnection.
+    case streams
     /// The client's disconnection after the last response, with a timeout.
     case drains
   }
@@ -39,6 +41,12 @@ final class Connection {
   private var transmission: Transmission?
   private var unsent: ArraySlice<UInt8> = []
   private var hasInputEnded = false
+  /// The stream of the current response.
+  private var stream: OriginStream?
+  /// The number of complete requests.
+  private var exchange = 0
+  /// The timeout of the next request.
+  private var patience: Task<Void, Never>?
   /// The handler, the pause or the drain timeout.
   ///
   /// It posts one message, and no other task starts before that, so a message is never out of date.
@@ -51,9 +59,12 @@ final class Connection {
     self.mailbox = mailbox
     self.core = core
     parser = RequestParser(limits: core.limits)
+    awaitRequest()
   }
 
   deinit {
+    stream?.close()
+    patience?.cancel()
     task?.cancel()
   }
 
@@ -64,11 +75,16 @@ final class Connection {
     return flags
   }
 
+  /// Whether the connection waits for a complete request.
+  var isIdle: Bool {
+    if case .receives = phase { true } else { false }
+  }
+
   private var wantsInput: Bool {
     switch phase {
     case .receives, .drains: true
     // Limits the amount of pipelined data.
-    case .isAnswered, .sends, .pauses, .stalls: parser.bufferedCount < 65_536
+    case .isAnswered, .sends, .pauses, .stalls, .streams: parser.bufferedCount < 65_536
     }
   }
 
@@ -93,13 +109,22 @@ final class Connection {
   /// Continues sending.
   func writeOutput() -> Outcome {
     guard flush() else { return .ends }
-    guard unsent.isEmpty, case .sends = phase else { return .stays }
-    return transmit()
+    guard unsent.isEmpty else { return .stays }
+    switch phase {
+    case .sends: return transmit()
+    case .streams:
+      stream?.noteSent()
+      return continueStream()
+    case .receives, .isAnswered, .pauses, .stalls, .drains: return .stays
+    }
   }
 
   /// Begins to send the response of the handler.
   func respond(_ response: OriginResponse, fault: OriginFault?) -> Outcome {
-    guard let current else { return .stays }
+    guard let current else {
+      response.stream?.close()
+      return .stays
+    }
     task = nil
     return send(response, to: current.request, fault: fault, keepsAlive: current.keepsAlive)
   }
@@ -111,10 +136,31 @@ final class Connection {
     return transmit()
   }
 
+  /// Sends what was written to the stream of the response.
+  func continueStream() -> Outcome {
+    guard case .streams = phase, let stream else { return .stays }
+    while unsent.isEmpty {
+      switch stream.next() {
+      case .send(let bytes):
+        unsent = bytes[...]
+        guard flush() else { return .ends }
+        if unsent.isEmpty { stream.noteSent() }
+      case .wait: return .stays
+      case .end: return end(.close)
+      }
+    }
+    return .stays
+  }
+
+  /// Ends the connection if it still waits for the same request.
+  func expire(_ exchange: Int) -> Outcome {
+    isIdle && exchange == self.exchange ? .ends : .stays
+  }
+
   private func inputEnds() -> Outcome {
     switch phase {
     case .receives: return receive()
-    case .stalls, .drains: return .ends
+    case .stalls, .drains, .streams: return .ends
     case .isAnswered, .pauses:
       // The client has disconnected or sends no more requests, so the handler can stop.
       task?.cancel()
@@ -129,12 +175,16 @@ final class Connection {
     while true {
       switch parser.next() {
       case .needsMore:
+        awaitRequest()
         return hasInputEnded ? .ends : .stays
       case .expectsContinue:
         unsent += Array("HTTP/1.1 100 Continue\r\n\r\n".utf8)
         guard flush() else { return .ends }
       case .request(let request, let keepsAlive):
-        core.note { $0.requests[request.path, default: 0] += 1 }
+        patience?.cancel()
+        patience = nil
+        exchange += 1
+        core.count(request)
         answer(request, keepsAlive: keepsAlive)
         return .stays
       case .failure(let status):
@@ -143,12 +193,21 @@ final class Connection {
     }
   }
 
+  /// Limits the time until the next request is complete.
+  private func awaitRequest() {
+    guard let timeout = core.limits.requestTimeout, patience == nil else { return }
+    patience = Task.detached(executorPreference: executor) { [core, mailbox, id, exchange] in
+      guard (try? await core.clock.sleep(for: timeout)) != nil else { return }
+      mailbox.post(.expire(connection: id, exchange: exchange))
+    }
+  }
+
   private func answer(_ request: OriginRequest, keepsAlive: Bool) {
     current = (request, keepsAlive)
     phase = .isAnswered
     task = Task.detached(executorPreference: executor) { [core, mailbox, id] in
       let (response, fault) = await core.respond(to: request)
-      mailbox.post(.respond(connection: id, response, fault))
+      if !mailbox.post(.respond(connection: id, response, fault)) { response.stream?.close() }
     }
   }
 
@@ -158,6 +217,7 @@ final class Connection {
     fault: OriginFault?,
     keepsAlive: Bool
   ) -> Outcome {
+    stream = response.stream
     transmission = Transmission(
       response,
       to: request,
@@ -198,6 +258,13 @@ final class Connection {
 
   private func end(_ ending: Transmission.Ending) -> Outcome {
     current = nil
+    if ending == .stream, let stream {
+      phase = .streams
+      stream.attach { [mailbox, id] in mailbox.post(.stream(connection: id)) }
+      return hasInputEnded ? .ends : continueStream()
+    }
+    stream?.close()
+    stream = nil
     switch ending {
     case .keepAlive:
       return receive()
@@ -213,6 +280,8 @@ final class Connection {
     case .stall:
       phase = .stalls
       return hasInputEnded ? .ends : .stays
+    case .stream:
+      return .ends
     }
   }
 

@@ -53,14 +53,18 @@ struct EventLoop: ~Copyable {
       for message in mailbox.takeAll() { handle(message) }
     }
     _ = goOffline()
-    for case .serve(_, let continuation) in mailbox.close() {
-      continuation.resume(returning: .failure(.stopped))
+    for message in mailbox.close() {
+      switch message {
+      case .serve(_, let continuation): continuation.resume(returning: .failure(.stopped))
+      case .respond(_, let response, _): response.stream?.close()
+      case .resume, .stream, .expire, .stop: break
+      }
     }
   }
 
   private mutating func waitForEvents() {
-    let isAccepting =
-      descriptors.listener != nil && connections.count < core.limits.connections && !isExhausted
+    let hasRoom = core.limits.refusesConnections || connections.count < core.limits.connections
+    let isAccepting = descriptors.listener != nil && hasRoom && !isExhausted
     readiness.removeAll()
     readiness.watch(descriptors.pipe.readEnd, for: .readable)
     if isAccepting, let listener = descriptors.listener {
@@ -99,9 +103,13 @@ struct EventLoop: ~Copyable {
 
   private mutating func acceptConnections() {
     guard let listener = descriptors.listener else { return }
-    while connections.count < core.limits.connections {
+    while core.limits.refusesConnections || connections.count < core.limits.connections {
       switch listener.acceptNext() {
       case .connection(let socket):
+        guard makeRoom() else {
+          socket.resetWhenReleased()
+          continue
+        }
         lastID += 1
         connections[lastID] = Connection(id: lastID, socket: socket, mailbox: mailbox, core: core)
         core.note { statistics in
@@ -117,14 +125,36 @@ struct EventLoop: ~Copyable {
     }
   }
 
+  /// Ends the connection that has waited longest for a request, if the limit is reached.
+  ///
+  /// - Returns: Whether there is room for another connection.
+  private mutating func makeRoom() -> Bool {
+    guard connections.count >= core.limits.connections else { return true }
+    guard let oldest = connections.values.filter(\.isIdle).min(by: { $0.id < $1.id }) else {
+      return false
+    }
+    oldest.socket.resetWhenReleased()
+    settle(oldest, .ends)
+    return true
+  }
+
   private mutating func handle(_ message: Mailbox.Message) {
     switch message {
     case .respond(let id, let response, let fault):
-      guard let connection = connections[id] else { return }
+      guard let connection = connections[id] else {
+        response.stream?.close()
+        return
+      }
       settle(connection, connection.respond(response, fault: fault))
     case .resume(let id):
       guard let connection = connections[id] else { return }
       settle(connection, connection.resume())
+    case .stream(let id):
+      guard let connection = connections[id] else { return }
+      settle(connection, connection.continueStream())
+    case .expire(let id, let exchange):
+      guard let connection = connections[id] else { return }
+      settle(connection, connection.expire(exchange))
     case .serve(let serves, let continuation):
       continuation.resume(returning: serves ? goOnline() : goOffline())
     case .stop:

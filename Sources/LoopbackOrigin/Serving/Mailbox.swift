@@ -7,6 +7,10 @@ final class Mailbox: Sendable {
     case respond(connection: Int, OriginResponse, OriginFault?)
     /// A pause of a connection has ended.
     case resume(connection: Int)
+    /// A stream of a connection has a new piece, or is finished.
+    case stream(connection: Int)
+    /// A connection has waited too long for a request.
+    case expire(connection: Int, exchange: Int)
     /// Go online or offline.
     case serve(Bool, CheckedContinuation<Result<Void, OriginError>, Never>)
     /// Stop the loop.

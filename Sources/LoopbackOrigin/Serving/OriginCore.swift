@@ -67,6 +67,11 @@ final class OriginCore: Sendable {
     }
   }
 
+  /// Counts a request, unless that is switched off.
+  func count(_ request: OriginRequest) {
+    if limits.countsRequests { note { $0.requests[request.path, default: 0] += 1 } }
+  }
+
   /// Changes the statistics and resumes the tasks whose condition holds.
   func note(_ change: (inout OriginStatistics) -> Void) {
     let watchers = state.withLock { state in

@@ -17,6 +17,8 @@ struct Transmission: Equatable {
     case reset
     /// The connection stays open, and nothing more is sent.
     case stall
+    /// The connection sends what is written to the stream of the response.
+    case stream
   }
 
   private var head: [UInt8]
@@ -59,6 +61,7 @@ struct Transmission: Equatable {
     if response.status == 204 || response.status == 304 { response.framing = .contentLength }
     let body = hasBody ? response.body : []
     var ending: Ending = keepsAlive && response.framing != .untilClose ? .keepAlive : .close
+    if response.stream != nil, hasBody { ending = .stream }
     var sent = body.count
     var declared = response.body.count
     switch fault {

@@ -106,6 +106,8 @@ public final actor SharedSequence<Element: Sendable>: Broadcaster {
 extension SharedSequence: HubBacked {
   nonisolated var replayLimit: Int { core.replayLimit }
 
+  nonisolated var presentHub: BroadcastHub<Element>? { core.hub }
+
   nonisolated func withHub<Result>(
     _ body: (_ hub: BroadcastHub<Element>, _ replay: [Element]) -> Result
   ) -> Result {

@@ -24,6 +24,9 @@ struct AnyID: Hashable, Sendable {
     value.hash(into: &hasher)
   }
 
+  /// The description of the value; user code.
+  var description: String { "\(value)" }
+
   fileprivate func has<Value: Hashable>(_ other: Value) -> Bool {
     // The dynamic types are compared, because an object can be held as an instance of a superclass.
     type(of: value) == type(of: other) && value as? Value == other

@@ -1,3 +1,5 @@
+public import Synchronization
+
 extension EventBus {
   /// The channels of a bus, and the handlers that are registered with an id.
   ///
@@ -17,6 +19,8 @@ extension EventBus {
       var scopedCount = 0
       var sweepThreshold = 64
       var identified: [Int: [IdentifiedHandler]] = [:]
+      /// The log of posts, once there has been a reader.
+      var log: PostLogHub?
 
       /// Removes handlers whose ids have a hash value; the caller must retain them.
       mutating func remove(_ handlers: [IdentifiedHandler], hash: Int) {
@@ -33,6 +37,8 @@ extension EventBus {
     /// The connections with other processes.
     let links = LinkTable()
     private let tables = Locked(Tables())
+    /// Whether the log of posts has readers; changed under the lock of the tables.
+    @usableFromInline let isLogged = Atomic<Bool>(false)
 
     init(clock: any Clock<Duration>) {
       self.clock = clock
@@ -140,6 +146,11 @@ extension EventBus {
       }
     }
 
+    /// The channels of all types and scopes.
+    var channels: [EventChannel] {
+      tables.withLock { Array($0.unscoped.values) + Array($0.scoped.values.joined()) }
+    }
+
     /// The number of scoped channels.
     var scopedChannelCount: Int {
       tables.withLock { $0.scopedCount }
@@ -231,6 +242,30 @@ extension EventBus {
       tables.withLock { $0.remove(removed, hash: hash) }
     }
 
+    // MARK: - The log of posts
+
+    /// Returns a stream of the posts that begin after this call.
+    func posts(bufferingPolicy: BufferingPolicy<EventPost>) -> AsyncStream<EventPost> {
+      let new = PostLogHub()
+      let subscription = tables.withLock { tables in
+        let log = tables.log ?? new
+        tables.log = log
+        isLogged.store(true, ordering: .relaxed)
+        return log.hub.subscription(bufferingPolicy: bufferingPolicy)
+      }
+      return AsyncStream(subscription)
+    }
+
+    /// The log of posts while it has readers; without them, later posts do not look for it.
+    var log: PostLogHub? {
+      guard isLogged.load(ordering: .relaxed) else { return nil }
+      return tables.withLock { tables in
+        if let log = tables.log, log.hub.hasSubscribers.load(ordering: .relaxed) { return log }
+        isLogged.store(false, ordering: .relaxed)
+        return nil
+      }
+    }
+
     // MARK: - Ending
 
     /// Ends all connections and channels when the bus is released.
@@ -242,6 +277,7 @@ extension EventBus {
       }
       for channel in tables.unscoped.values { channel.finish() }
       for channel in tables.scoped.values.joined() { channel.finish() }
+      tables.log?.hub.finish()
     }
   }
 }

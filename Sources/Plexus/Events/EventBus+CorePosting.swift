@@ -13,9 +13,18 @@ extension EventBus.Core {
     _ persistence: EventPersistence,
     in scope: EventScope?
   ) {
+    let log = log.map { PostLog(Self.event(in: box, of: type), in: scope, to: $0) }
+    let completion = log?.completion
     while let channel = channel(of: type, persistence, in: scope) {
-      if case .isDone = channel.post(box, persistence, completion: nil) { return }
+      if case .isDone = channel.post(box, persistence, completion: completion, log: log) { return }
     }
+    log?.recordUnheard()
+  }
+
+  /// Returns the event in a box of its type.
+  static func event(in box: AnyBox, of type: any Event.Type) -> any Event {
+    func open<E: Event>(_ type: E.Type) -> any Event { Box<E>.element(of: box) }
+    return open(type)
   }
 
   /// Posts an event and waits until it has been handled, unless the wait would be a deadlock.
@@ -27,22 +36,24 @@ extension EventBus.Core {
     in scope: EventScope?
   ) async -> PostOutcome {
     let waiting = WaitScope.awaited
+    let log = log.map { PostLog(Self.event(in: box, of: type), in: scope, to: $0) }
     // The wait is recorded for the channel that receives the event, even if subscribers change
     // concurrently.
     while let channel = channel(of: type, persistence, in: scope) {
-      let completion = EventChannel.PostCompletion()
+      let completion = log?.completion ?? EventChannel.PostCompletion()
       // Recorded before the post, so that a request by a handler is detected as recursive.
       let wait = waiting.map { ($0, EventChannel.PostCompletion.Node(completion, in: channel)) }
       if let (node, post) = wait, WaitGraph.wait(node, for: post) != nil {
-        guard case .isDone(let isKept) = channel.post(box, persistence, completion: nil) else {
-          continue
-        }
+        let posting = channel.post(box, persistence, completion: log?.completion, log: log)
+        guard case .isDone(let isKept) = posting else { continue }
         return PostOutcome(notified: 0, handled: 0, isPersisted: isKept, isDeferred: true)
       }
       defer { if let (node, post) = wait { WaitGraph.stopWaiting(node, for: post) } }
-      guard case .isDone = channel.post(box, persistence, completion: completion) else { continue }
+      let posting = channel.post(box, persistence, completion: completion, log: log)
+      guard case .isDone = posting else { continue }
       return await completion.outcome(in: channel)
     }
+    log?.recordUnheard()
     return PostOutcome(notified: 0, handled: 0)
   }
 

@@ -1,3 +1,5 @@
+public import Synchronization
+
 /// A bus that delivers typed events to the subscribers of their types.
 ///
 /// An event reaches the subscribers of exactly its type and scope. You can post from any thread or actor: posting is
@@ -103,6 +105,11 @@
 /// - ``pendingEvents(of:scope:)``
 /// - ``removePendingEvents(of:scope:)``
 ///
+/// ### Monitoring
+/// - ``posts(bufferingPolicy:)``
+/// - ``snapshot(pendingLimit:)``
+/// - ``ChannelSnapshot``
+///
 /// ### Connecting processes
 /// - ``connect(_:as:version:scope:over:_:)``
 /// - ``publish(_:scope:)``
@@ -141,7 +148,7 @@ public final actor EventBus {
     let type = ObjectIdentifier(E.self)
     let persistence = event.persistence
     // An event that is not retained needs no new channel.
-    if persistence.rule == nil {
+    if persistence.rule == nil, !core.isLogged.load(ordering: .relaxed) {
       let known =
         switch scope {
         case nil: core.channel(of: type)

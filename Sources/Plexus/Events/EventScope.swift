@@ -34,3 +34,8 @@ public struct EventScope: Hashable, Sendable, ExpressibleByStringLiteral {
     self.init(value)
   }
 }
+
+extension EventScope: CustomStringConvertible {
+  /// The description of the value that identifies the scope.
+  public var description: String { id.description }
+}

@@ -7,6 +7,7 @@
 /// ### Fetches
 /// - ``fetched(key:outcome:duration:)``
 /// - ``fetchFailed(key:error:duration:)``
+/// - ``joined(key:count:)``
 /// - ``expired(key:)``
 /// - ``FetchOutcome``
 ///
@@ -27,6 +28,12 @@ public enum CacheEvent: Sendable {
   case fetched(key: String, outcome: FetchOutcome, duration: Duration)
   /// A fetch has failed after all retries. A cancelled fetch has not failed.
   case fetchFailed(key: String, error: any Error, duration: Duration)
+  /// Requests have joined a fetch that another caller had begun: reported once, with their number, when it ends, and before
+  /// its outcome.
+  ///
+  /// Only streams of ``MultiplexerMap/detailedEvents(bufferingPolicy:)`` and
+  /// ``Multiplexer/detailedEvents(bufferingPolicy:)`` have it.
+  case joined(key: String, count: Int)
   /// A request has found the value past its time to live, and has started a fetch.
   case expired(key: String)
   /// A value was removed from memory, or all values if there is no key.
@@ -79,6 +86,7 @@ extension CacheEvent: CustomStringConvertible {
     case .fetched(let key, _, _): "fetched \(key)"
     case .fetchFailed(let key, let error, _): "fetching \(key) failed: \(error)"
     case .expired(let key): "\(key) has expired"
+    case .joined(let key, let count): "the fetch of \(key) was joined by \(count)"
     case .removed(let key, .capacity): "\(key ?? "everything") was evicted"
     case .removed(let key, .cleared): "\(key ?? "everything") was cleared"
     case .removed(let key, .memoryCleared): "\(key ?? "everything") was cleared in memory"

@@ -83,6 +83,11 @@
 /// ### Monitoring
 /// - ``statistics``
 /// - ``events(bufferingPolicy:)``
+/// - ``detailedEvents(bufferingPolicy:)``
+/// - ``entry``
+/// - ``EntrySnapshot``
+/// - ``flight``
+/// - ``FlightSnapshot``
 public final actor Multiplexer<Value: Sendable>: StatefulBroadcaster, Requestable {
   /// The type of the elements that subscribers receive.
   public typealias Element = LoadState<Value>
@@ -371,6 +376,10 @@ public final actor Multiplexer<Value: Sendable>: StatefulBroadcaster, Requestabl
 }
 
 extension Multiplexer: HubBacked {
+  nonisolated var presentHub: BroadcastHub<LoadState<Value>>? {
+    cache.presentHub(of: SingleKey(), hash: 0)
+  }
+
   nonisolated func withHub<Result>(
     _ body: (_ hub: BroadcastHub<LoadState<Value>>, _ replay: [LoadState<Value>]) -> Result
   ) -> Result {

@@ -167,6 +167,8 @@ extension MultiplexerMap {
 }
 
 extension MultiplexerMap.Entry: HubBacked {
+  var presentHub: BroadcastHub<LoadState<Value>>? { cache.presentHub(of: key, hash: hash) }
+
   func withHub<Result>(
     _ body: (_ hub: BroadcastHub<LoadState<Value>>, _ replay: [LoadState<Value>]) -> Result
   ) -> Result {

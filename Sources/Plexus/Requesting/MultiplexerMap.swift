@@ -94,6 +94,11 @@
 /// ### Monitoring
 /// - ``statistics``
 /// - ``events(bufferingPolicy:)``
+/// - ``detailedEvents(bufferingPolicy:)``
+/// - ``entries(limit:where:)``
+/// - ``EntrySnapshot``
+/// - ``flights(limit:)``
+/// - ``FlightSnapshot``
 public final actor MultiplexerMap<Key: Hashable & Sendable, Value: Sendable> {
   @usableFromInline let cache: KeyedCache<Key, Value>
   /// The refresh that requests through this reference must satisfy.

@@ -4,7 +4,7 @@
 // Unsafe: a checked continuation would allocate for each caller. A parked task is resumed exactly once, because the pure
 // state returns it once, under the lock.
 
-internal import Synchronization
+public import Synchronization
 
 /// A fetch of one key, or a load of a publisher, in flight: the waiting callers, the tasks that work for it, their
 /// priority, and the outcome until every caller has received it.
@@ -31,6 +31,8 @@ class Flight: WaitNode, @unchecked Sendable {
     var hasEnded = false
     /// Whether the last caller has left.
     var wasLeft = false
+    /// The number of joins that were counted.
+    var joinCount: Int32 = 0
   }
 
   private let state: Locked<State>
@@ -55,6 +57,10 @@ class Flight: WaitNode, @unchecked Sendable {
   @usableFromInline final var plan = Plan()
   @exclusivity(unchecked) @safe
   @usableFromInline final var attempt = Attempt()
+  /// The time at which the latest attempt began; `.min` before the first.
+  ///
+  /// The task of the flight sets it, and snapshots read it.
+  @usableFromInline final let attemptStart = Atomic<Nanoseconds>(.min)
 
   /// - Parameters:
   ///   - source: The cache of the flight, if any.
@@ -148,54 +154,20 @@ class Flight: WaitNode, @unchecked Sendable {
 }
 
 extension Flight {
-  /// The decisions about a flight that are made when it is launched.
-  @usableFromInline
-  struct Plan: Sendable {
-    /// The value in memory that the fetch renews.
-    @usableFromInline var previous: Outcome?
-    /// Whether the stored copy is read before the fetch.
-    @usableFromInline var readsFirst = false
-    /// Whether the statistics already include the fetch.
-    @usableFromInline var isCounted = false
-    /// Whether a stored copy is accepted in place of a new value.
-    @usableFromInline var takesStoredCopy = true
-    /// Whether the policy's rule for remembering failures applies to the fetch.
-    var remembersFailure = true
-    /// Whether the tasks of the flight have the task-local values of the task that starts them.
-    @usableFromInline var inheritsTaskLocals = false
-  }
+  /// Whether its tasks have finished.
+  final var hasEnded: Bool { state.withLock { $0.hasEnded } }
 
-  /// The latest attempt to fetch the value.
-  @usableFromInline
-  struct Attempt: Sendable {
-    /// The time at which it began.
-    @usableFromInline var startTime: Nanoseconds?
-    /// Its start in the order of removals and refreshes, if there is a cacher.
-    @usableFromInline var fetchStart = FetchStart()
-    /// The start of the value of the stored copy in the same order: of the look for it, or of its own fetch.
-    @usableFromInline var copyStart = FetchStart()
-    /// The order of the last mark before the look for the stored copy, by whose tags it is judged.
-    var readOrder: UInt64 = 0
-    /// The number of the last refresh before it began.
-    @usableFromInline var lastRefresh: UInt64 = 0
-    /// The number of optimistic updates that had succeeded when it began.
-    @usableFromInline var confirmationCount: UInt64 = 0
-    /// The duration of the fetch, with all attempts so far.
-    @usableFromInline var duration = Duration.zero
-
-    /// Returns the attempt of a fetch of several keys, with what is known of the stored copy of one of them.
-    @usableFromInline
-    func replaced(by whole: Attempt) -> Attempt {
-      var attempt = whole
-      (attempt.copyStart, attempt.readOrder) = (copyStart, readOrder)
-      return attempt
-    }
-  }
-}
-
-extension Flight {
   /// Whether the result of the fetch is used: not once the flight was cancelled or its outcome is known.
   @usableFromInline final var isNeeded: Bool { !isCancelled && !isSettled }
+
+  /// The number of callers that have joined it while the events of its cache had listeners.
+  @usableFromInline final var joinCount: Int { state.withLock { Int($0.joinCount) } }
+
+  /// Counts a caller that has joined.
+  @usableFromInline
+  final func countJoin() {
+    state.withLock { $0.joinCount &+= 1 }
+  }
 }
 
 // MARK: - Waiting
@@ -374,6 +346,9 @@ extension Flight {
   @usableFromInline final var isCancelled: Bool {
     progress.load(ordering: .relaxed) & Self.cancelled != 0
   }
+
+  /// Whether the fetch has begun.
+  final var hasBegun: Bool { progress.load(ordering: .relaxed) & Self.begun != 0 }
 
   /// Marks the fetch as begun, before its closure is called.
   ///

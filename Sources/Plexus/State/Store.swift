@@ -74,6 +74,9 @@
 /// - ``changes(of:bufferingPolicy:)-((State)->V,_)``
 /// - ``subscription(toChangesOf:bufferingPolicy:)-(KeyPath<State,V>Sendable,_)``
 /// - ``subscription(toChangesOf:bufferingPolicy:)-((State)->V,_)``
+///
+/// ### Monitoring
+/// - ``actions(bufferingPolicy:)``
 public final actor Store<State: Sendable, Action: Sendable>: StatefulBroadcaster {
   /// The type of the elements that subscribers receive.
   public typealias Element = State

@@ -11,6 +11,8 @@ final class StoreEngine<State: Sendable, Action: Sendable>: Sendable {
     case job(Job)
     /// Removes a subscriber to changes.
     case removal(ChangeSubscriptions.ID)
+    /// Adds a reader of actions.
+    case reader(BroadcastHub<ActionRecord<State, Action>>)
   }
 
   /// The data that only the draining thread accesses.
@@ -20,6 +22,8 @@ final class StoreEngine<State: Sendable, Action: Sendable>: Sendable {
     @usableFromInline var middleware: [Middleware<State, Action>]
     @usableFromInline var reducer: Reducer<State, Action>
     @usableFromInline var selectors = SelectorTable<State>()
+    /// The log of actions, while it has readers.
+    @usableFromInline var log: ActionLog<State, Action>?
 
     @inlinable
     init(
@@ -78,6 +82,7 @@ final class StoreEngine<State: Sendable, Action: Sendable>: Sendable {
       machine.middleware = []
       machine.reducer = { _, _ in }
       machine.selectors = SelectorTable()
+      machine.log?.finish()
       cell.finish()
       subscribers.finish()
     }
@@ -149,6 +154,8 @@ final class StoreEngine<State: Sendable, Action: Sendable>: Sendable {
       job(&machine.selectors, machine.state)
     case .removal(let subscription):
       machine.selectors.remove(subscription)
+    case .reader(let hub):
+      add(hub, to: &machine)
     }
   }
 
@@ -167,6 +174,14 @@ final class StoreEngine<State: Sendable, Action: Sendable>: Sendable {
 
   @inlinable
   func reduce(_ action: Action, _ machine: inout Machine) {
+    guard machine.log == nil else { return reduceLogged(action, &machine) }
+    apply(action, &machine)
+  }
+
+  /// Applies an action to the state, and publishes the state.
+  @inlinable
+  @inline(__always)
+  func apply(_ action: Action, _ machine: inout Machine) {
     let reducer = machine.reducer
     reducer(&machine.state, action)
     guard !machine.selectors.isEmpty else { return cell.publish(machine.state) }

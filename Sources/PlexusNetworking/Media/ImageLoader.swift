@@ -78,11 +78,15 @@ public import Plexus
 /// - ``clear()``
 /// - ``clearMemory()``
 /// - ``register(in:)``
+///
+/// ### Monitoring
+/// - ``entries(limit:where:)``
+/// - ``flights(limit:)``
 public final actor ImageLoader<Image: Sendable> {
-  private typealias Images = MultiplexerMap<MediaItem, DecodedImage<Image>>
+  typealias Images = MultiplexerMap<MediaItem, DecodedImage<Image>>
 
   private nonisolated let media: MediaLoader
-  private nonisolated let images: Images
+  nonisolated let images: Images
   private nonisolated let variants = VariantUse()
   /// Tests look at its line, and at what is prefetched.
   nonisolated let decoder: ImageDecoder<Image>

@@ -108,13 +108,16 @@ public import Plexus
 /// - ``invalidate()``
 /// - ``removeStored()``
 /// - ``clearMemory()``
+///
+/// ### Monitoring
+/// - ``flights(limit:)``
 public final actor MediaLoader {
   /// The loader of the whole process, with a folder in the user's caches.
   public static let main = MediaLoader()
 
   nonisolated let core: MediaCore
   /// Lets callers share downloads; it stores no values.
-  private nonisolated let flights: MultiplexerMap<MediaFlight, MediaDownload>
+  nonisolated let flights: MultiplexerMap<MediaFlight, MediaDownload>
   /// Tests look at what is prefetched.
   nonisolated let prefetches: PrefetchQueue
   private nonisolated let digests: MediaDigests

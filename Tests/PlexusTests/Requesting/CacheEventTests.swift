@@ -116,6 +116,45 @@ import Testing
     #expect(await events.first(2).map(\.description) == ["fetched 2", "9 was stored"])
   }
 
+  @Test func `detailed events report how many requests joined a fetch, before its outcome`()
+    async throws
+  {
+    let gate = Gate()
+    let map = MultiplexerMap<Int, Int>(clock: clock) { key in
+      try await gate.wait()
+      if key == 3 { throw Broken(reason: "three") }
+      return key
+    }
+    let cache = Multiplexer(id: "profile", clock: clock) { () async throws -> Int in
+      try await gate.wait()
+      return 1
+    }
+    let (plain, details) = (Recorder(map.events()), Recorder(map.detailedEvents()))
+    let ofCache = Recorder(cache.detailedEvents())
+    let requests = [1, 2, 2, 3, 3, 3].map { key in begin { try await map.request(key) } }
+    let others = [begin { try await cache.request() }, begin { try await cache.request() }]
+    gate.open()
+    for request in requests + others { _ = await request.result }
+    map.store(9, for: 9)
+    let failure = "fetching 3 failed: \(Broken(reason: "three"))"
+    let lines = await details.first(6).map(\.description)
+    #expect(
+      Set(lines) == [
+        "fetched 1", "the fetch of 2 was joined by 1", "fetched 2",
+        "the fetch of 3 was joined by 2", failure, "9 was stored",
+      ]
+    )
+    let places = ["the fetch of 2 was joined by 1", "fetched 2"].map(lines.firstIndex(of:))
+    #expect(try #require(places[0]) < #require(places[1]))
+    let plainLines = await Set(plain.first(4).map(\.description))
+    #expect(plainLines == ["fetched 1", "fetched 2", failure, "9 was stored"])
+    #expect(
+      await ofCache.first(2).map(\.description) == [
+        "the fetch of profile was joined by 1", "fetched profile",
+      ]
+    )
+  }
+
   @Test func `the events of a cache begin with the subscription, and reach every subscriber alike`()
     async throws
   {

@@ -38,4 +38,20 @@ extension Guarantee {
     keys are in flight or have changed since the call began.
     """
   )
+
+  public static let snapshotsOfEntriesAreOneMoment = Guarantee(
+    .caches,
+    """
+    A snapshot of entries is of one moment, whatever changes meanwhile, and counts as no use of them; \
+    its condition is called with no lock held.
+    """
+  )
+
+  public static let snapshotsOfFetchesAreComplete = Guarantee(
+    .caches,
+    """
+    From the first snapshot of fetches on, every fetch is in it from its launch to its end, also if its \
+    key was cleared meanwhile.
+    """
+  )
 }

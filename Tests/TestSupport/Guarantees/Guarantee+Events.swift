@@ -198,4 +198,12 @@ extension Guarantee {
     .events,
     "An asynchronous handler does not start after it was cancelled on its own actor."
   )
+
+  public static let postsAreRecorded = Guarantee(
+    .events,
+    """
+    A stream of posts has every post, also without subscribers, in the order of its type and scope, \
+    with its outcome once it has ended.
+    """
+  )
 }

@@ -97,4 +97,17 @@ extension Guarantee {
     .stores,
     "With any number of dispatching threads, a store agrees with a sequential model."
   )
+
+  public static let actionsAreRecorded = Guarantee(
+    .stores,
+    """
+    A stream of actions has every action that reaches the reducer, in order; the state before is the \
+    state after the preceding action.
+    """
+  )
+
+  public static let logsKeepNothingWithoutReaders = Guarantee(
+    .stores,
+    "Records of posts and actions are made only while there is a reader, and end with it."
+  )
 }

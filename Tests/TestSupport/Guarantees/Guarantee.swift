@@ -27,6 +27,7 @@ public struct Guarantee: Sendable {
     case liveData = "Live data"
     case sequences = "Following sequences"
     case testing = "Testing tools"
+    case inspector = "The inspector"
   }
 
   /// The section of the article that has the sentence.

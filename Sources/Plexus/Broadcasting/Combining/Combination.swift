@@ -27,6 +27,8 @@ struct Combination<Element: Sendable>: StatefulBroadcaster, HubBacked {
 
   var stage: (any DerivedStage)? { core }
 
+  var presentHub: BroadcastHub<Element>? { core.hub }
+
   var subscriberCount: Int { core.hub.subscriberCount }
 
   func subscription(bufferingPolicy: BufferingPolicy<Element>) -> Subscription<Element> {

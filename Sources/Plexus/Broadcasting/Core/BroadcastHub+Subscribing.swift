@@ -69,6 +69,7 @@ extension BroadcastHub {
     let subscriber = Subscriber(id: state.lastID, hub: self, source: source, buffer: buffer)
     subscriber.position.store(state.sequence, ordering: .relaxed)
     subscriber.isRegistered = isOpen
+    if isOpen, let known = state.known { known.insert(subscriber) }
     return subscriber
   }
 
@@ -125,6 +126,7 @@ extension BroadcastHub {
         guard buffer.elements.isEmpty else { return false }
       }
       guard state.sequence == subscriber.position.load(ordering: .relaxed) else { return false }
+      if let known = state.known { known.insert(subscriber) }
       state.parked.park(subscriber.waiter, task: task)
       state.parkedReaders &+= 1
       // The last reader to park releases the elements that all have read, unless their type is trivial.

@@ -40,6 +40,7 @@ extension BroadcastHub {
       displaced = others.trimWindow()
       state.takeRead(&effects)
       reader.isRegistered = false
+      if let known = state.known { known.remove(reader) }
       return unregister(&state)
     }
     guard let isLast else { return }

@@ -6,6 +6,9 @@ protocol HubBacked<Element>: Broadcaster {
   /// The stage that makes the elements, if the source is a derived state.
   nonisolated var stage: (any DerivedStage)? { get }
 
+  /// The hub, if there is one at present; unlike ``withHub(_:)``, reading it connects and creates nothing.
+  nonisolated var presentHub: BroadcastHub<Element>? { get }
+
   /// Returns the elements that a new subscriber would get first; `nil` if only the source of the source has them.
   nonisolated func currentReplay() -> Replay<Element>?
 
@@ -19,6 +22,8 @@ extension HubBacked {
   nonisolated var replayLimit: Int { 1 }
 
   nonisolated var stage: (any DerivedStage)? { nil }
+
+  nonisolated var presentHub: BroadcastHub<Element>? { withHub { hub, _ in hub } }
 
   nonisolated func currentReplay() -> Replay<Element>? {
     Replay(elements: withHub { _, replay in replay })

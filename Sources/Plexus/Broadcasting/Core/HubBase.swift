@@ -34,6 +34,8 @@ class HubBase: @unchecked Sendable {
     @usableFromInline var last: AnyBox?
     /// Appends the elements of a host for readers, once there was one.
     @usableFromInline var put: Put?
+    /// The readers of the log and of the window that are known, once a snapshot was taken.
+    @usableFromInline var known: KnownReaders?
 
     @inlinable
     init() {}
@@ -49,6 +51,7 @@ class HubBase: @unchecked Sendable {
     @usableFromInline
     mutating func remove(_ reader: Reader, _ effects: inout HubEffects) {
       reader.isRegistered = false
+      if let known { known.remove(reader) }
       if reader.readsLog {
         unpark(reader.waiter, &effects)
         logReaders -= 1

@@ -86,6 +86,7 @@ extension BroadcastHub {
         }
       }
       subscriber.isRegistered = false
+      state.known?.remove(subscriber)
       state.windowReaders -= 1
       others.windowLimits.remove(limit)
       effects.release(value: others.trimWindow())

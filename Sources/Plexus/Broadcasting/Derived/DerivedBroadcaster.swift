@@ -22,6 +22,8 @@ struct DerivedBroadcaster<Source: Broadcaster, Element: Sendable>: HubBacked {
 
   var stage: (any DerivedStage)? { core }
 
+  var presentHub: BroadcastHub<Element>? { core.hub }
+
   var subscriberCount: Int { core.hub.subscriberCount }
 
   var replayLimit: Int { (source as? any HubBacked<Source.Element>)?.replayLimit ?? 1 }

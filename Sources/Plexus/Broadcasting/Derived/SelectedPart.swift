@@ -34,6 +34,8 @@ struct SelectedPart<Source: StatefulBroadcaster, Part: Equatable & Sendable>:
 
   var stage: (any DerivedStage)? { core }
 
+  var presentHub: BroadcastHub<Part>? { core.hub }
+
   var subscriberCount: Int { core.hub.subscriberCount }
 
   func subscription(bufferingPolicy: BufferingPolicy<Part>) -> Subscription<Part> {

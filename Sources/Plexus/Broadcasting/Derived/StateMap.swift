@@ -18,6 +18,8 @@ struct StateMap<Source: StatefulBroadcaster, Element: Sendable>: StatefulBroadca
 
   var stage: (any DerivedStage)? { core }
 
+  var presentHub: BroadcastHub<Element>? { core.hub }
+
   var subscriberCount: Int { core.hub.subscriberCount }
 
   func subscription(bufferingPolicy: BufferingPolicy<Element>) -> Subscription<Element> {

@@ -39,6 +39,9 @@ extension EventChannel {
     /// Whether the post has ended or its caller was cancelled.
     var hasEnded: Bool { stage.load(ordering: .acquiring) == Self.isOver }
 
+    /// The outcome, once the post has ended or its caller was cancelled.
+    var result: PostOutcome? { hasEnded ? outcome : nil }
+
     /// The sequence number of the event once it has been sent to all subscribers.
     var sequence: Int { sentSequence.load(ordering: .relaxed) }
 

@@ -49,7 +49,8 @@ final class EventChannel: Sendable {
 
   let id = UniqueID.next()
   /// The event type.
-  let type: ObjectIdentifier
+  let eventType: any Event.Type
+  var type: ObjectIdentifier { ObjectIdentifier(eventType) }
   let scope: EventScope?
   /// Whether there is a scope: comparing it would copy it.
   private let isScoped: Bool
@@ -63,7 +64,7 @@ final class EventChannel: Sendable {
   let state = Locked(State())
 
   init<E: Event>(of type: E.Type, scope: EventScope?, core: EventBus.Core) {
-    self.type = ObjectIdentifier(type)
+    eventType = type
     self.scope = scope
     isScoped = scope != nil
     self.core = core
@@ -88,15 +89,22 @@ final class EventChannel: Sendable {
   ///   - box: The event.
   ///   - persistence: The persistence of the event.
   ///   - completion: The completion that the caller waits for, if it does.
+  ///   - log: The log of posts, if it has readers: it has the order of the channel.
   /// - Returns: Whether the event is now retained.
-  func post(_ box: AnyBox, _ persistence: EventPersistence, completion: PostCompletion?) -> Posting
-  {
+  func post(
+    _ box: AnyBox,
+    _ persistence: EventPersistence,
+    completion: PostCompletion?,
+    log: PostLog? = nil
+  ) -> Posting {
     let now = persistence.rule == nil ? 0 : time.now()
     var effects = HubEffects()
     var reach: HubBase.Reach?
+    var logged: Delivery<EventPost>?
     let posting = state.withLock { state -> Posting in
       guard !state.isRetired else { return .isRetired }
       guard persistence.rule != nil || !state.offers.isIdle else {
+        logged = log?.record(subscriberCount: hub.count, isRetained: false)
         reach = fanOut(box, completion, &effects)
         return .isDone(isKept: false)
       }
@@ -106,8 +114,11 @@ final class EventChannel: Sendable {
         completion.number = post
       }
       advance(&state, at: now, &effects)
-      return .isDone(isKept: state.offers.isKept(post: post, at: now))
+      let isKept = state.offers.isKept(post: post, at: now)
+      logged = log?.record(subscriberCount: hub.count, isRetained: isKept)
+      return .isDone(isKept: isKept)
     }
+    logged?.deliver()
     effects.perform()
     if let reach { completion?.end(notified: reach.notified, handled: reach.handled) }
     return posting

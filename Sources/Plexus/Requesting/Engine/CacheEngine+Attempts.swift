@@ -29,7 +29,7 @@ extension CacheEngine {
     }
     var number = 1
     while true {
-      flight.attempt.startTime = time.now()
+      flight.noteAttempt(at: time.now())
       flight.attempt.confirmationCount = confirmationCount
       if operations.isSpecial {
         flight.attempt.lastRefresh = lastRefresh

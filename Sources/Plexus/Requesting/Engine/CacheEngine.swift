@@ -1,6 +1,6 @@
 // @unchecked Sendable: what changes is atomic or behind locks; subclasses add constants and locked shards.
 
-internal import Synchronization
+public import Synchronization
 
 /// The part of a cache that does not depend on the types of its keys and values: launching fetches, attempts,
 /// timeouts, waiting, leaving, cycle detection, how long values are fresh, and the events for observers.
@@ -58,9 +58,11 @@ class CacheEngine: @unchecked Sendable {
   final let operations: Operations
   private final let batching: BatchWindow.Rules?
   private final let batchWindow: BatchWindow?
-  /// The hub of the events, once there has been a listener.
-  private final let events = Locked<BroadcastHub<CacheEvent>?>(nil)
+  /// The hub of the events, once there has been a listener, and the flights, while they are watched.
+  final let watchers = Locked(Watchers())
   private final let hasListeners = Atomic<Bool>(false)
+  /// Whether flights are entered when they are launched, and taken out when they end.
+  @usableFromInline final let watchesFlights = Atomic<Bool>(false)
   /// Whether any key has ever had a subscriber.
   final let hasHadSubscribers = Atomic<Bool>(false)
   private final let lastTicket = Atomic<UInt64>(0)
@@ -122,14 +124,19 @@ class CacheEngine: @unchecked Sendable {
   // MARK: - Events
 
   /// Returns a stream of the events of the cache.
+  ///
+  /// - Parameters:
+  ///   - bufferingPolicy: The policy of the stream.
+  ///   - hasJoins: Whether it has the events about joins.
   final func subscribe(
-    bufferingPolicy: BufferingPolicy<CacheEvent>
+    bufferingPolicy: BufferingPolicy<CacheEvent>,
+    hasJoins: Bool = false
   ) -> AsyncStream<CacheEvent> {
     let new = BroadcastHub<CacheEvent>()
-    let hub = events.withLock { hub in
-      if let hub { return hub }
-      hub = new
-      return new
+    let hub = watchers.withLock { watchers in
+      let hub = (hasJoins ? watchers.details : watchers.events) ?? new
+      if hasJoins { watchers.details = hub } else { watchers.events = hub }
+      return hub
     }
     let subscription = hub.subscription(bufferingPolicy: bufferingPolicy)
     hasListeners.store(true, ordering: .relaxed)
@@ -139,24 +146,25 @@ class CacheEngine: @unchecked Sendable {
   /// Sends an event to the listeners.
   @usableFromInline
   final func tell(_ event: CacheEvent) {
-    eventHub?.send(event)
+    guard hasListeners.load(ordering: .relaxed) else { return }
+    let hubs = watchers.withLock { ($0.events, $0.details) }
+    if case .joined = event {} else { hubs.0?.send(event) }
+    hubs.1?.send(event)
   }
 
   /// Ends the streams of events.
   final func finishEvents() {
-    eventHub?.finish()
-  }
-
-  /// The hub of the events, if there has been a listener.
-  private final var eventHub: BroadcastHub<CacheEvent>? {
-    hasListeners.load(ordering: .relaxed) ? events.withLock { $0 } : nil
+    guard hasListeners.load(ordering: .relaxed) else { return }
+    let hubs = watchers.withLock { ($0.events, $0.details) }
+    hubs.0?.finish()
+    hubs.1?.finish()
   }
 
   /// Returns the effects of a change, empty so far.
   @usableFromInline
   final func makeEffects() -> CacheEffects {
     CacheEffects(
-      tellsEvents: hasListeners.load(ordering: .relaxed) && (eventHub?.subscriberCount ?? 0) > 0
+      tellsEvents: hasListeners.load(ordering: .relaxed) && watchers.withLock(\.hasListeners)
     )
   }
 
@@ -192,6 +200,7 @@ extension CacheEngine {
   @usableFromInline
   final func launch(_ flights: CacheEffects.FlightList) {
     if case .one(let flight) = flights, batchWindow == nil {
+      if watchesFlights.load(ordering: .relaxed) { watch([flight]) }
       launch(flight)
     } else {
       launch(flights.array)
@@ -202,6 +211,7 @@ extension CacheEngine {
   @usableFromInline
   final func launch(_ flights: [Flight]) {
     if flights.isEmpty { return }
+    if watchesFlights.load(ordering: .relaxed) { watch(flights) }
     if let launchTogether = operations.launchTogether {
       if let batchWindow { return batchWindow.add(flights) { launchTogether(self, $0) } }
       if flights.count > 1 {

@@ -102,6 +102,7 @@ extension KeyedCache {
       case .waits(let flight):
         shard.statistics.joins &+= 1
         let place = flight.join()
+        if effects.tellsEvents { flight.countJoin() }
         if let limit = source.limit { limit.updateCallers(of: flight) }
         return .waits(flight, place)
       case .begins:

@@ -208,7 +208,10 @@ extension KeyedCache {
   ) async throws -> [Outcome] {
     defer {
       countTime(of: batch)
-      for flight in flights { flight.attempt = flight.attempt.replaced(by: batch.attempt) }
+      for flight in flights {
+        flight.attempt = flight.attempt.replaced(by: batch.attempt)
+        if let start = batch.attemptTime { flight.noteAttempt(at: start) }
+      }
     }
     let scope = batch.whole
     let outcome = try await attempts(of: batch) { [self] batch, number in

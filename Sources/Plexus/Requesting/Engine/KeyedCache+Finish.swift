@@ -1,3 +1,5 @@
+public import Synchronization
+
 extension KeyedCache {
   /// Ends a flight; its outcome is stored if the flight is still the current one of its key.
   ///
@@ -20,7 +22,7 @@ extension KeyedCache {
     let now = time.now()
     if outcome.isNew {
       // A value is as old as the start of its fetch.
-      outcome.storedAt = flight.attempt.startTime ?? now
+      outcome.storedAt = flight.attemptTime ?? now
     } else if outcome.kind == .restored {
       outcome.source = .cacher
     }
@@ -66,6 +68,7 @@ extension KeyedCache {
     if shared != nil { endWatch(of: flight) }
     // The batch last, because it can cancel the task that this runs in.
     flight.end(with: answer)?.leave()
+    if watchesFlights.load(ordering: .relaxed) { unwatch(flight) }
     return launched
   }
 
@@ -152,6 +155,10 @@ extension KeyedCache {
   @inline(never)
   func tell(_ outcome: Outcome, of flight: Flight, _ effects: inout CacheEffects) {
     let (key, duration) = (key(of: flight), flight.attempt.duration)
+    let joinCount = flight.joinCount
+    if joinCount > 0, outcome.kind != .cancelled {
+      effects.tell(of: key) { .joined(key: $0, count: joinCount) }
+    }
     switch outcome.kind {
     case .value, .transient:
       let result: CacheEvent.FetchOutcome =

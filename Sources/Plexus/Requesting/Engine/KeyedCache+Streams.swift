@@ -23,6 +23,11 @@ extension KeyedCache {
     }
   }
 
+  /// Returns the hub of a key, if it has subscribers.
+  func presentHub(of key: Key, hash: UInt64) -> BroadcastHub<LoadState<Value>>? {
+    shards.withLock(hash: hash) { $0.hub(of: key, hash: hash) }
+  }
+
   /// Returns the state that a new subscriber of a key gets first.
   @usableFromInline
   func loadState(of key: Key, hash: UInt64) -> LoadState<Value> {

@@ -25,6 +25,7 @@ extension EntryState {
   }
 
   /// Returns whether requests get the last failure instead of a fetch.
+  @usableFromInline
   func remembersFailure(at now: Nanoseconds) -> Bool {
     failure.map { now < $0.until } ?? false
   }

@@ -39,7 +39,7 @@ extension EntryState {
       /// The grounds on which the value can be the answer.
       @usableFromInline let grounds: ValueTerms.FallbackGrounds
       /// The time until which requests get it; in the past if it is not remembered.
-      var until: Nanoseconds
+      @usableFromInline var until: Nanoseconds
       /// The time from which a value that is still fresh is renewed again.
       var renewsFrom: Nanoseconds
     }

@@ -34,7 +34,7 @@ struct S3FIFO: Sendable {
     var older: Int32 = -1
     /// The neighbor that entered later, or -1.
     var newer: Int32 = -1
-    var cost = 0
+    @usableFromInline var cost = 0
     var queue = Queue.none
     @usableFromInline var uses: UInt8 = 0
 

@@ -105,7 +105,7 @@ extension SharedFetching {
       case .cleared, .superseded:
         // The result is for the current callers. The entry of the tier, if any, is newer, unless it was stored before
         // this fetch began, which has lost its lease before.
-        goAhead(lease.key, of: flight.attempt.startTime ?? .min)
+        goAhead(lease.key, of: flight.attemptTime ?? .min)
         outcome.kind = .transient
         outcome.isOutdated = true
       }

@@ -8,7 +8,7 @@ struct TagIndex<Key: Hashable & Sendable>: Sendable {
   @usableFromInline typealias HashedKey = (key: Key, hash: UInt64)
 
   /// The tags of a key.
-  private struct Tags: Sendable {
+  fileprivate struct Tags: Sendable {
     var current: [CacheTag]
     /// The tags of values below the visible one, which can become visible again.
     var former: [CacheTag] = []
@@ -82,6 +82,21 @@ struct TagIndex<Key: Hashable & Sendable>: Sendable {
   func tags(of key: Key, hash: UInt64) -> [CacheTag] {
     tagsOfKeys.index(of: key, hash: hash).map { tagsOfKeys.entries[$0].element.all } ?? []
   }
+
+  /// The tags of the keys at one moment.
+  @usableFromInline
+  struct Moment: Sendable {
+    fileprivate let tagsOfKeys: KeyTable<Key, Tags>
+
+    /// Returns the tags of a key; called with no lock held.
+    @usableFromInline
+    func tags(of key: Key, hash: UInt64) -> [CacheTag] {
+      tagsOfKeys.index(of: key, hash: hash).map { tagsOfKeys.entries[$0].element.all } ?? []
+    }
+  }
+
+  /// The present tags of the keys.
+  var moment: Moment { Moment(tagsOfKeys: tagsOfKeys) }
 
   /// Returns the keys that have one of some tags; a key with several of them is returned several times.
   func keys(of tags: Set<CacheTag>) -> [HashedKey] {

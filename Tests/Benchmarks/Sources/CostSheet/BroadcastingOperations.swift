@@ -30,6 +30,19 @@ private let messengerOperations: [Operation] = [
     let messenger = Messenger<Int>()
     for _ in 0..<count { use(messenger.subscriberCount) }
   },
+  Operation("messenger: subscription and drop, after a snapshot of subscribers") { count in
+    let messenger = Messenger<Int>()
+    let subscription = messenger.subscription()
+    _ = messenger.subscriberSnapshots()
+    for _ in 0..<count { _ = messenger.subscription() }
+    withExtendedLifetime(subscription) {}
+  },
+  Operation("messenger: subscriberSnapshots of 10 streams", count: 300) { count in
+    let messenger = Messenger<Int>()
+    let streams = (0..<10).map { _ in messenger.subscription() }
+    for _ in 0..<count { use(messenger.subscriberSnapshots().count) }
+    withExtendedLifetime(streams) {}
+  },
   Operation("messenger: subscriberCounts and drop", count: 600) { count in
     let messenger = Messenger<Int>()
     for _ in 0..<count { _ = messenger.subscriberCounts() }

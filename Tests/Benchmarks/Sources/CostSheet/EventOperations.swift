@@ -20,6 +20,31 @@ private let busOperations: [Operation] = [
     let bus = EventBus()
     for number in 0..<count { bus.post(Tick(number: number)) }
   },
+  Operation("bus: post, no handler, a log of posts") { count in
+    let bus = EventBus()
+    let posts = bus.posts()
+    for number in 0..<count { bus.post(Tick(number: number)) }
+    withExtendedLifetime(posts) {}
+  },
+  Operation("bus: post to a stream, a log of posts") { count in
+    let bus = EventBus()
+    let ticks = bus.subscription(to: Tick.self, bufferingPolicy: .bufferingNewest(1))
+    let posts = bus.posts()
+    for number in 0..<count { bus.post(Tick(number: number)) }
+    withExtendedLifetime((ticks, posts)) {}
+  },
+  Operation("bus: post to a stream, no log of posts") { count in
+    let bus = EventBus()
+    let ticks = bus.subscription(to: Tick.self, bufferingPolicy: .bufferingNewest(1))
+    for number in 0..<count { bus.post(Tick(number: number)) }
+    withExtendedLifetime(ticks) {}
+  },
+  Operation("bus: snapshot of 10 types and scopes", count: 300) { count in
+    let bus = EventBus()
+    let streams = (0..<10).map { bus.subscribe(to: Tick.self, scope: EventScope($0)) }
+    for _ in 0..<count { use(bus.snapshot().count) }
+    withExtendedLifetime(streams) {}
+  },
   Operation("bus: post to 1 handler of a scope", count: 600) { count in
     let bus = EventBus()
     let scope = EventScope(1)

@@ -84,6 +84,28 @@ private let mapOperations: [Operation] = [
     let map = filledArticles(8)
     for number in 0..<count { use(map.cachedValue(number & 7)) }
   },
+  Operation("map: entries, 1,000 of 10,000", count: 30) { count in
+    let map = filledArticles(10_000)
+    for _ in 0..<count { use(map.entries(limit: 1_000).count) }
+  },
+  Operation("map: entries, 10 of 10,000 by a condition", count: 30) { count in
+    let map = filledArticles(10_000)
+    for _ in 0..<count { use(map.entries(limit: 10) { $0 < 10 }.count) }
+  },
+  Operation("map: flights, none of 10,000 keys", count: 300) { count in
+    let map = filledArticles(10_000)
+    _ = map.flights(limit: 1)
+    for _ in 0..<count { use(map.flights(limit: 10).count) }
+  },
+  Operation("map: miss, after a snapshot of flights", count: 300) { count in
+    let map = articles()
+    _ = map.flights(limit: 1)
+    for key in 0..<count { use(try await map.request(key)) }
+  },
+  Operation("multiplexer: entry") { count in
+    let multiplexer = filledMultiplexer()
+    for _ in 0..<count { use(multiplexer.entry?.value) }
+  },
   Operation("map: subscript + request, a hit") { count in
     let map = filledArticles(8)
     for number in 0..<count { use(try await map[number & 7].request()) }

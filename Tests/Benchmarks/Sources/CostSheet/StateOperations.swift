@@ -26,6 +26,12 @@ private let storeOperations: [Operation] = [
     let store = countStore()
     for _ in 0..<count { store.dispatch(1) }
   },
+  Operation("store: dispatch, a log of actions") { count in
+    let store = countStore()
+    let actions = store.actions()
+    for _ in 0..<count { store.dispatch(1) }
+    withExtendedLifetime(actions) {}
+  },
   Operation("store: dispatch, 1 reader of states that is behind") { count in
     let store = countStore()
     let reader = Reader(store.subscription()) { $0.number == count }

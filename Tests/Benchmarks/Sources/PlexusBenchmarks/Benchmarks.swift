@@ -97,7 +97,8 @@ struct Benchmarks {
     var rows = broadcastingComparisons() + peerComparisons() + eventComparisons()
     rows += requestingComparisons() + crowdComparisons() + capacityComparisons()
     rows += storageComparisons() + timingComparisons() + stateComparisons()
-    rows += mediaComparisons() + fairnessComparisons() + countedComparisons()
+    rows += inspectorComparisons() + mediaComparisons()
+    rows += fairnessComparisons() + countedComparisons()
     return rows
   }
 

@@ -1,5 +1,4 @@
 import Foundation
-import TestSupport
 
 #if canImport(Darwin)
 import Darwin
@@ -12,19 +11,19 @@ import Musl
 /// A client that sends exactly the given bytes.
 ///
 /// Its calls block separate threads, for at most a minute each.
-final class RawClient: Sendable {
-  struct Failure: Error, Equatable {
-    let code: Int32
+public final class RawClient: Sendable {
+  public struct Failure: Error, Equatable, Sendable {
+    public let code: Int32
 
-    static let refused = Failure(code: ECONNREFUSED)
-    static let reset = Failure(code: ECONNRESET)
+    public static let refused = Failure(code: ECONNREFUSED)
+    public static let reset = Failure(code: ECONNRESET)
   }
 
   /// A response as received.
-  struct Response: Equatable {
-    var status: Int
-    var headers: [String: String]
-    var body: String
+  public struct Response: Equatable, Sendable {
+    public var status: Int
+    public var headers: [String: String]
+    public var body: String
   }
 
   /// Bytes that have been read but not returned.
@@ -40,7 +39,7 @@ final class RawClient: Sendable {
   private let descriptor: Int32
   private let unread = Guarded(Unread())
 
-  init(port: UInt16) async throws {
+  public init(port: UInt16) async throws {
     descriptor = Self.makeSocket()
     // Other tests start processes, which must not inherit the connection.
     _ = fcntl(descriptor, F_SETFD, FD_CLOEXEC)
@@ -63,7 +62,7 @@ final class RawClient: Sendable {
   }
 
   /// Returns whether the port is free.
-  static func canBind(to port: UInt16) -> Bool {
+  public static func canBind(to port: UInt16) -> Bool {
     let descriptor = makeSocket()
     defer { close(descriptor) }
     return withAddress(port) { bind(descriptor, $0, $1) } == 0
@@ -92,11 +91,13 @@ final class RawClient: Sendable {
     }
   }
 
-  func send(_ text: String) async throws {
+  /// Sends a text.
+  public func send(_ text: String) async throws {
     try await send(Array(text.utf8))
   }
 
-  func send(_ bytes: [UInt8]) async throws {
+  /// Sends bytes.
+  public func send(_ bytes: [UInt8]) async throws {
     try await blocking { [descriptor] in
       var rest = bytes[...]
       while !rest.isEmpty {
@@ -116,12 +117,12 @@ final class RawClient: Sendable {
   }
 
   /// Closes the sending side of the connection.
-  func finishSending() {
+  public func finishSending() {
     shutdown(descriptor, Int32(SHUT_WR))
   }
 
   /// Reads the bytes that have arrived, or waits for the next ones; returns no bytes at the end.
-  func receive() async throws -> [UInt8] {
+  public func receive() async throws -> [UInt8] {
     let waiting = unread.withLock { $0.take(.max) }
     if !waiting.isEmpty { return waiting }
     if let bytes = try receiveNow() { return bytes }
@@ -134,7 +135,7 @@ final class RawClient: Sendable {
   }
 
   /// Reads a number of bytes, or fewer at the end.
-  func receive(exactly count: Int) async throws -> String {
+  public func receive(exactly count: Int) async throws -> String {
     var bytes = unread.withLock { $0.take(count) }
     while bytes.count < count {
       let more = try await receive()
@@ -156,12 +157,12 @@ final class RawClient: Sendable {
   }
 
   /// Reads everything until the origin closes the connection.
-  func receiveToEnd() async throws -> String {
+  public func receiveToEnd() async throws -> String {
     try await receive(exactly: .max)
   }
 
   /// Reads one response with a length, without reading into the next one.
-  func response(to method: String = "GET") async throws -> Response {
+  public func response(to method: String = "GET") async throws -> Response {
     var head = ""
     while !head.hasSuffix("\r\n\r\n") {
       let byte = try await receive(exactly: 1)
@@ -180,7 +181,7 @@ final class RawClient: Sendable {
   }
 
   /// Sends a request without a body and reads the response.
-  func exchange(
+  public func exchange(
     _ target: String,
     method: String = "GET",
     headers: [String] = []
@@ -192,7 +193,7 @@ final class RawClient: Sendable {
 }
 
 /// Runs a blocking operation outside of the cooperative thread pool.
-func blocking<Value: Sendable>(
+public func blocking<Value: Sendable>(
   _ body: @escaping @Sendable () throws -> Value
 ) async throws -> Value {
   try await withCheckedThrowingContinuation { continuation in

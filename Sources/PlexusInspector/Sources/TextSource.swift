@@ -1,0 +1,59 @@
+internal import PlexusSupport
+
+/// A closure that returns a text.
+///
+/// It is called while a page shows its text, once at a time: a slow one delays no other source.
+final class TextSource: InspectedSource {
+  private struct State: Sendable {
+    var snapshot: (@concurrent @Sendable () async -> String)?
+    var text: String?
+    var time: Double?
+    var call: Task<Void, Never>?
+  }
+
+  private static let limit = 20_000
+
+  private let state: Locked<State>
+
+  init(_ snapshot: @escaping @concurrent @Sendable () async -> String) {
+    state = Locked(State(snapshot: snapshot))
+  }
+
+  var kind: SourceKind { .text }
+
+  var hasEnded: Bool { state.withLock { $0.snapshot == nil } }
+
+  func stop() {
+    let released = state.withLock { state in
+      defer { (state.snapshot, state.call) = (nil, nil) }
+      return (state.snapshot, state.call)
+    }
+    released.1?.cancel()
+  }
+
+  func prepare() {
+    state.withLock { state in
+      guard state.call == nil, let snapshot = state.snapshot else { return }
+      state.call = Task.detached(priority: .utility) { [weak self] in
+        let text = await snapshot().shortened(to: Self.limit)
+        self?.finish(text)
+      }
+    }
+  }
+
+  private func finish(_ text: String) {
+    let time = secondsSince1970()
+    let released = state.withLock { state in
+      defer { (state.text, state.time, state.call) = (text, time, nil) }
+      return state.call
+    }
+    withExtendedLifetime(released) {}
+  }
+
+  var numbers: JSON { .object([]) }
+
+  func details(since revision: Int) -> (JSON, revision: Int) {
+    let (text, time) = state.withLock { ($0.text, $0.time) }
+    return (["text": .text(text), "time": time.map(JSON.decimal) ?? .null], 0)
+  }
+}
