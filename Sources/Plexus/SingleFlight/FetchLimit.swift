@@ -285,19 +285,14 @@ final class FetchLimit: Sendable {
     }
   }
 
-  /// Removes a cancelled fetch from the queue, and the part of a fetch of several keys whose keys have all been cancelled.
+  /// Removes a cancelled fetch from the queue, and ends its wait: it can wait in a task that continues.
   func forget(_ flight: Flight) {
     guard Self.isAnyWaiting else { return }
-    let parts = batches(of: flight).filter { $0.whole !== $0 && $0.isSettled }
     change { state, effects in
-      for id in ([flight] + parts).map({ ObjectIdentifier($0) }) {
-        _ = state.places.withdraw(id)
-        // It can wait in a task that continues.
-        guard !state.places.isInside(id), let admission = state.guests[id]?.admission else {
-          continue
-        }
-        effects.cancelled.append(admission)
-      }
+      let id = ObjectIdentifier(flight)
+      _ = state.places.withdraw(id)
+      guard !state.places.isInside(id), let admission = state.guests[id]?.admission else { return }
+      effects.cancelled.append(admission)
     }
   }
 

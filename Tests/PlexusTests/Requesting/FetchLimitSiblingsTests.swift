@@ -155,9 +155,10 @@ import Testing
 
   /// The second attempt of the fetch of the keys from 2 on waits for the place of the fetch of 1, which waits for the fetch
   /// of 2 that is queued behind it.
-  @Test(arguments: [1, 2])
+  @Test(arguments: [1, 2], [false, true])
   func `a fetch in whose place the next attempt of a bulk fetch waits can refresh its keys`(
-    keyCount: Int
+    keyCount: Int,
+    isRequestedFirst: Bool
   ) async throws {
     let (own, begun, isReady) = (OwnCache<MultiplexerMap<Int, Int>>(), Log<[Int]>(), Gate())
     let policy = LimitedOrigin.policy(1) {
@@ -178,9 +179,15 @@ import Testing
     await clock.sleepers(1)
     let caller = begin { try await map.request(1) }
     await isReady.arrivals(1)
-    clock.advance(by: .seconds(1))
-    while map.statistics.waiting != 1 { await Task.detached {}.value }
-    isReady.open()
+    if isRequestedFirst {
+      isReady.open()
+      while map.statistics.joins == 0 { await Task.detached {}.value }
+      clock.advance(by: .seconds(1))
+    } else {
+      clock.advance(by: .seconds(1))
+      while map.statistics.waiting == 0 { await Task.detached {}.value }
+      isReady.open()
+    }
     #expect(try await caller.value == 2)
   }
 }

@@ -52,6 +52,15 @@ private final class TrapNode: WaitNode, @unchecked Sendable {
     #expect(limit.counts == (0, 0))
   }
 
+  @Test func `a cancelled fetch that waits in the task of others ends its wait`() async {
+    let (limit, flights) = flights(1, 2)
+    let admission = Task { await limit.admission(of: flights[1]) }
+    flights[1].cancel()
+    #expect(await admission.value == .cancelled)
+    for flight in flights { limit.leave(flight) }
+    #expect(limit.counts == (0, 0))
+  }
+
   @Test func `the next attempt of a part shares the place of the whole again`() {
     let (limit, flights) = flights(1, 0)
     let source = Flight.Source(id: "a", type: Int.self, namesKeys: false, limit: limit)
