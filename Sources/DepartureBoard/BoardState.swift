@@ -78,7 +78,7 @@ struct BoardState: Equatable, Sendable {
   private let flights: [Flight]
   private var rowsByID: [Flight.ID: BoardRow] = [:]
   /// The flights announced so far, also the ones whose rows have left the board.
-  private var announced: Set<Flight.ID> = []
+  private var statuses: [Flight.ID: FlightChange.Status] = [:]
 
   /// Creates the empty board of a timetable.
   init(flights: [Flight]) {
@@ -87,12 +87,17 @@ struct BoardState: Equatable, Sendable {
 
   /// The number of flights announced so far.
   var flightCount: Int {
-    announced.count
+    statuses.count
   }
 
   /// The rows of the board, in the expected order of departure.
   var rows: [BoardRow] {
     rowsByID.values.sorted { ($0.expected, $0.id) < ($1.expected, $1.id) }
+  }
+
+  /// Returns the row of a flight, or one without details if the flight is not on the board.
+  func row(of flight: Flight) -> BoardRow {
+    rowsByID[flight.id] ?? BoardRow(flight: flight, status: statuses[flight.id] ?? .scheduled)
   }
 
   /// The number of rows with a lookup in flight.
@@ -149,11 +154,15 @@ struct BoardState: Equatable, Sendable {
   private mutating func apply(_ change: FlightChange, isHeard: Bool) -> Bool {
     let id = change.flight
     guard flights.indices.contains(id) else { return false }
-    let isNewFlight = announced.insert(id).inserted
-    if isNewFlight { rowsByID[id] = BoardRow(flight: flights[id], isHeard: isHeard) }
+    let isNewFlight = statuses[id] == nil
+    if isNewFlight {
+      statuses[id] = .scheduled
+      rowsByID[id] = BoardRow(flight: flights[id], isHeard: isHeard)
+    }
     guard let row = rowsByID[id], !row.status.isFinal, row.status != change.status,
       change.status != .scheduled
     else { return isNewFlight }
+    statuses[id] = change.status
     rowsByID[id]?.status = change.status
     rowsByID[id]?.isHeard = isHeard
     switch change.status {

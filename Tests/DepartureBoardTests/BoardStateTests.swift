@@ -99,6 +99,17 @@ import Testing
     #expect(state.flightCount == 1 && state.heardCount == 0)
   }
 
+  @Test mutating func `the state of a board has the status of every flight of the day`() {
+    announce(.init(0, .scheduled), .init(0, departed("10:00")), .init(1, .scheduled))
+    clock("10:00")
+    state.answerAll()
+    _ = state.report()
+    clock("11:00")
+    let rows = (0..<3).map { state.row(of: .sample($0)) }
+    #expect(rows.map(\.status) == [departed("10:00"), .scheduled, .scheduled])
+    #expect(rows.map(\.details) == [RowDetails(), .complete, RowDetails()])
+  }
+
   @Test
   mutating func
     `the state of a board looks up the details of a row once if the lookup is answered`()

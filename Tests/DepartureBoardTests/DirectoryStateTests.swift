@@ -207,14 +207,14 @@ import Testing
     )
     state.apply(.report(statistics, isLast: true))
     func numbers(sentCount: Int?) -> [String] {
-      Summary.text(state, originCount: 10, badgeCount: 13, sentCount: sentCount)
+      Summary.text(state, originCount: 10, badgeCount: 13, pageCount: 14, sentCount: sentCount)
         .split(separator: "\n").map { $0.split(separator: "  ") }
         .map { "\($0[0]) \($0[1].drop { $0 == " " })" }
     }
     let alone = [
       "flights 3", "departed 1", "cancelled 2", "requests 22", "hits 4", "stale hits 5", "joins 7",
       "misses 6", "fetches 5", "revalidated 3", "from disk 12", "failures 9", "stale answers 0",
-      "badges 13", "origin requests 10",
+      "badges 13", "pages 14", "origin requests 10",
     ]
     #expect(numbers(sentCount: nil) == alone)
     let shared = Set(numbers(sentCount: 1)).subtracting(alone)

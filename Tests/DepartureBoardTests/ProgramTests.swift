@@ -23,6 +23,7 @@ import Testing
     #expect(ending.sum("revalidated") > 50)
     // The day has flights of fifteen airlines.
     #expect(ending.count("badges") == 15)
+    #expect(ending.count("pages") == 0)
     #expect(ending.count("origin requests") == ending.sum("fetches", "revalidated", "badges"))
     #expect(ending.sum("failures", "stale hits", "stale answers", "from disk") == 0)
     #expect(ending.lines.count { $0.contains("cancelled   ") && $0.contains(":") } == 472)
@@ -171,6 +172,28 @@ import Testing
       _ = await terminal.read(until: Self.end)
       #expect(await program.ending(readsOutput: false).status == 130)
     }
+  }
+
+  @Test func `the program shows the timetable of the day, and returns to the board`() async throws {
+    let terminal = try PseudoTerminal(columns: 80, rows: 24)
+    let program = try Program(["--speed", "1", "--latency", "0"], terminal: terminal.device)
+    try await terminal.read(untilFrame: { $0.source.contains("type to filter") })
+    try terminal.type("\u{1B}[B")
+    // At four o'clock, the first departures follow; the board has those of the next hour only.
+    try await terminal.read(untilFrame: { frame in
+      frame.lines.contains { $0.contains("US 1117") } && !frame.source.contains("asking")
+    })
+    try terminal.type("\u{1B}[6~")
+    try await terminal.read(untilFrame: { frame in
+      frame.source.contains("Escape") && !frame.source.contains("US 1117")
+        && frame.lines.contains { $0.hasPrefix(" 06:00") }
+    })
+    try terminal.type("\u{1B}")
+    try await terminal.read(untilFrame: { $0.source.contains("type to filter") })
+    program.send(SIGINT)
+    let summary = await terminal.read(until: Self.end)
+    #expect(summary.contains(#/pages +[34] /#))
+    #expect(await program.ending(readsOutput: false).status == 130)
   }
 
   @Test func `the program fits its board into a window whose size changes`() async throws {

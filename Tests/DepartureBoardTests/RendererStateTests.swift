@@ -133,6 +133,30 @@ import Testing
     #expect(draw(board(3), 80, 24, typed).last == " filter: x_ ")
   }
 
+  @Test func `a drawn board shows the timetable in place of its rows`() {
+    var state = board(2)
+    state.apply(.flight(FlightChange(1, .cancelled)))
+    var part = Timetable.Excerpt(flights: [.sample(1), .sample(9, at: "12:30")])
+    func draw(_ columns: Int, _ rows: Int = 24) -> [String] {
+      BoardRenderer(columns: columns, rows: rows).lines(state, FilterState("x"), part).map(\.text)
+    }
+    let lines = draw(150)
+    #expect(lines.contains(" 10:00  UA 15    EWR   HNL  cancelled     "))
+    #expect(lines.contains(" 12:30  UA 15    EWR   HNL  on time       "))
+    #expect(lines.last == " ↑ earlier   ↓ later   Escape: the board")
+    part.isLoading = true
+    #expect(draw(150).last?.hasSuffix("… asking") == true)
+    (part.isLoading, part.hasFailed) = (false, true)
+    #expect(draw(150).last?.hasSuffix("? no answer") == true)
+    part.flights = (0..<60).map { .sample($0) }
+    for columns in [1, 20, 42, 80] {
+      for rows in [0, 1, 5, 12, 24, 50] {
+        #expect(draw(columns, rows).count <= rows)
+        #expect(draw(columns, rows).allSatisfy { $0.count <= columns })
+      }
+    }
+  }
+
   @Test func `a drawn board shows flights rather than a frame in a low window`() {
     let lines = draw(board(40), 80, 6)
     #expect(lines.count == 6)

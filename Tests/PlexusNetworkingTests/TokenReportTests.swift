@@ -107,6 +107,20 @@ import FoundationNetworking
     observation.cancel()
   }
 
+  @Test func `a first fetch that fails does not report the end of an account that has signed in`()
+    async throws
+  {
+    let token = Multiplexer<TestToken> { throw NotSignedIn() }
+    let observation = token.observe { state in
+      if case .failed = state { token.store(TestToken(account: "a", number: 2)) }
+    }
+    let transport = transport(token) { events.append("reported") }
+    _ = await get(transport).result
+    #expect(events.entries == ["failed"])
+    #expect(try await get(transport).value == "a2")
+    observation.cancel()
+  }
+
   @Test func `the end of the account that has signed in since is reported when it ends`()
     async throws
   {

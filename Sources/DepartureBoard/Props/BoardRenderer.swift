@@ -100,25 +100,39 @@ struct BoardRenderer: Sendable {
     return "\u{1B}[?2026h\u{1B}[H" + text.joined(separator: "\r\n") + "\u{1B}[J\u{1B}[?2026l"
   }
 
-  /// Returns the lines from top to bottom, at most as many as the window has.
-  func lines(_ state: BoardState, _ filter: FilterState = FilterState()) -> [Line] {
-    let head = head(state)
-    let matching = state.rows.filter(filter.matches)
+  /// Returns the lines from top to bottom.
+  ///
+  /// - Parameters:
+  ///   - state: The state of the board.
+  ///   - filter: The filter of the rows.
+  ///   - timetable: The part of the timetable to show in place of the rows, if any.
+  /// - Returns: At most as many lines as the window has.
+  func lines(
+    _ state: BoardState,
+    _ filter: FilterState = FilterState(),
+    _ timetable: Timetable.Excerpt? = nil
+  ) -> [Line] {
+    // The details of flights that are not on the board are unknown.
+    let shown = visible(in: timetable == nil ? columns : min(columns, 42))
+    let head = head(state, shown)
+    let matching = timetable?.flights.map(state.row(of:)) ?? state.rows.filter(filter.matches)
     // A low window shows flights instead of a frame around them.
     let isLow = rows < head.count + 6
     let above = isLow ? Array(head.prefix(1)) : head
     let room = max(0, rows - above.count - (isLow ? 0 : 2))
-    var lines = above + matching.prefix(room).map(line)
+    var lines = above + matching.prefix(room).map { line($0, shown) }
     if !isLow {
       lines += Array(repeating: [], count: max(0, room - matching.count) + 1)
-      lines.append(foot(matching, filter, hidden: max(0, matching.count - room)))
+      lines.append(
+        timetable.map(foot) ?? foot(matching, filter, hidden: max(0, matching.count - room))
+      )
     }
     return lines.prefix(max(0, rows)).map { $0.clipped(to: columns) }
   }
 
   // MARK: - Above and below the rows
 
-  private func head(_ state: BoardState) -> [Line] {
+  private func head(_ state: BoardState, _ shown: [Column]) -> [Line] {
     let date = columns < 50 ? "" : "8 February 2013  "
     let title = spread(
       [Span(" NEW YORK DEPARTURES", .strong)],
@@ -141,7 +155,7 @@ struct BoardRenderer: Sendable {
       counter("joins", statistics.joins), counter("hits", statistics.hits),
       counter("stale hits", statistics.staleHits),
     ])
-    let titles = visible.map { column in [Span(column.title.fitted(to: column.width), .faint)] }
+    let titles = shown.map { column in [Span(column.title.fitted(to: column.width), .faint)] }
     let notes: [Line] = note.isEmpty ? [] : [[Span(" \(note)", .faint)]]
     return [title] + flights + requests + notes + [[], joined(titles.map { ($0, false) })]
   }
@@ -156,9 +170,15 @@ struct BoardRenderer: Sendable {
     } else if rows.contains(where: { $0.details.staleCount > 0 }) {
       left = [Span(" ~ stale: the last value known", .warning)]
     } else {
-      left = [Span(" — not listed   ? no answer   … asking   type to filter", .faint)]
+      left = [Span(" — not listed   ? no answer   … asking   type to filter   ↑↓ all day", .faint)]
     }
     return hidden > 0 ? spread(left, [Span("\(hidden) more ", .faint)]) : left
+  }
+
+  private func foot(_ timetable: Timetable.Excerpt) -> Line {
+    let keys = Span(" ↑ earlier   ↓ later   Escape: the board", .faint)
+    if timetable.hasFailed { return [keys, Span("   ? no answer", .warning)] }
+    return [keys, Span(timetable.isLoading ? "   … asking" : "", .faint)]
   }
 
   private func counter(_ name: String, _ count: Int) -> Line {
@@ -188,14 +208,14 @@ struct BoardRenderer: Sendable {
 
   // MARK: - Rows
 
-  /// The columns that fit into the window.
-  private var visible: [Column] {
-    Column.all.filter { $0.minimum <= columns }
+  /// The columns that fit into a window.
+  private func visible(in width: Int) -> [Column] {
+    Column.all.filter { $0.minimum <= width }
   }
 
-  private func line(_ row: BoardRow) -> Line {
+  private func line(_ row: BoardRow, _ shown: [Column]) -> Line {
     joined(
-      visible.map { column in
+      shown.map { column in
         var (spans, isStale) = column.content(row)
         let last = spans.removeLast()
         let width = column.width - spans.text.count

@@ -28,6 +28,11 @@ struct ClockTime: InstantProtocol, Codable {
     self.init(minutes: hour * 60 + minute)
   }
 
+  /// The number of whole minutes since midnight.
+  var minutes: Int {
+    Int(sinceMidnight.components.seconds) / 60
+  }
+
   /// The displayed hour, from 0 to 23.
   var hour: Int {
     minuteOfDay / 60

@@ -1,7 +1,7 @@
 import Foundation
 
 /// A flight from New York on the replayed day.
-struct Flight: Hashable, Identifiable, Sendable {
+struct Flight: Codable, Hashable, Identifiable, Sendable {
   /// The position of the flight in the timetable.
   let id: Int
   let scheduled: ClockTime

@@ -32,7 +32,9 @@ extension Options {
       --help                  show this text
 
     On a terminal, type to filter; Backspace erases a character, Escape the whole filter. The next
-    run on a terminal with the same cache begins with the last filter. Ctrl-C stops the replay,
-    writes unsaved data to disk and prints the totals. Set NO_COLOR for output without color.
+    run on a terminal with the same cache begins with the last filter. The arrow keys and the page
+    keys show the timetable of the whole day, which is loaded page by page; Escape returns to the
+    board. Ctrl-C stops the replay, writes unsaved data to disk and prints the totals. Set NO_COLOR
+    for output without color.
     """
 }

@@ -13,6 +13,7 @@ final class Run {
   private let clock: DayClock
   private let bus = EventBus()
   private let directory: Directory
+  private let timetable: Timetable
   private let board: Board
   private let replay: Replay
   private let signals: Signals
@@ -59,6 +60,7 @@ final class Run {
     let client = OriginClient(origin.address, clock: clock)
     let directory = try Self.directory(client, options, redis)
     self.directory = directory
+    timetable = Timetable(client: client)
     board = Board(
       flights: day.flights,
       statistics: { directory.statistics },
@@ -137,6 +139,7 @@ final class Run {
           board.store.state,
           originCount: origin.statistics.requestCount,
           badgeCount: origin.badgeCount,
+          pageCount: origin.pageCount,
           sentCount: sentCount
         )
       )
@@ -174,8 +177,12 @@ final class Run {
     let page = board.page(filter: filter ?? "")
     savedFilter = lastFilter?.follow(page)
     try await withThrowingTaskGroup { group in
-      group.addTask { [screen] in
-        if let screen { try await screen.follow(page) } else { try await PlainReport.follow(page) }
+      group.addTask { [screen, timetable] in
+        if let screen {
+          try await screen.follow(page, timetable)
+        } else {
+          try await PlainReport.follow(page)
+        }
       }
       group.addTask { [self] in
         try await replay.run(clock: clock, bus: bus) { isOnline in

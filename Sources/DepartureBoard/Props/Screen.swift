@@ -35,23 +35,29 @@ final class Screen {
 
   /// Shows the board until the day is over or the task is cancelled.
   ///
-  /// - Parameter page: The page to show.
+  /// - Parameters:
+  ///   - page: The page to show.
+  ///   - timetable: The timetable, which is shown in place of the rows while it is open.
   /// - Throws: ``Output/Closed`` if the output is closed.
-  func follow(_ page: BoardPage) async throws {
+  func follow(_ page: BoardPage, _ timetable: Timetable) async throws {
     let board = ObservedValue(page.select { $0.app })
     let filter = ObservedValue(page.select { $0.page })
-    readKeyboard(FilterInput(page))
+    let excerpt = ObservedValue(timetable.excerpt)
+    let input = FilterInput(page)
+    readKeyboard { typed in input.take(timetable.take(typed)) }
+    let scrolling = Task { await timetable.follow() }
+    defer { scrolling.cancel() }
     let changes = Messenger<Void>()
     let frames = changes.subscription().throttled(for: Self.frame)
     changes.send()
     for await _ in frames {
       guard !Task.isCancelled else { return }
-      let (state, filter) = withObservationTracking {
-        (board.value, filter.value)
+      let (state, filter, excerpt) = withObservationTracking {
+        (board.value, filter.value, excerpt.value)
       } onChange: {
         changes.send()
       }
-      try draw(state, filter)
+      try draw(state, filter, excerpt)
       if state.bulletin.isLast { return }
     }
   }
@@ -65,7 +71,11 @@ final class Screen {
     if var settings { tcsetattr(STDIN_FILENO, TCSAFLUSH, &settings) }
   }
 
-  private func draw(_ state: BoardState, _ filter: FilterState) throws {
+  private func draw(
+    _ state: BoardState,
+    _ filter: FilterState,
+    _ excerpt: Timetable.Excerpt?
+  ) throws {
     var window = winsize()
     let isKnown = ioctl(STDOUT_FILENO, UInt(TIOCGWINSZ), &window) == 0 && window.ws_col > 0
     var renderer = BoardRenderer(
@@ -73,7 +83,7 @@ final class Screen {
       rows: isKnown ? Int(window.ws_row) : 24
     )
     renderer.note = note
-    let lines = renderer.lines(state, filter)
+    let lines = renderer.lines(state, filter, excerpt)
     guard lines != shown || !isEntered else { return }
     if !isEntered { try takeOver() }
     try Output.print(BoardRenderer.frame(lines, inColor: isColored))
@@ -93,7 +103,7 @@ final class Screen {
   }
 
   /// Starts to read the keyboard, if standard input is a terminal.
-  private func readKeyboard(_ input: FilterInput) {
+  private func readKeyboard(_ take: @escaping @MainActor (String) -> Void) {
     guard isatty(STDIN_FILENO) == 1 else { return }
     let source = DispatchSource.makeReadSource(fileDescriptor: STDIN_FILENO, queue: .main)
     source.setEventHandler { @Sendable [weak self] in
@@ -102,7 +112,7 @@ final class Screen {
       let isOver = count == 0 || (count < 0 && errno != EINTR && errno != EAGAIN)
       let typed = String(decoding: buffer.prefix(max(0, count)), as: UTF8.self)
       MainActor.assumeIsolated {
-        input.take(typed)
+        take(typed)
         // A closed terminal would be readable endlessly.
         if isOver { self?.keyboard?.cancel() }
       }

@@ -8,12 +8,14 @@ enum Summary {
   ///   - state: The state of the board at the end.
   ///   - originCount: The number of requests, as counted by the origin.
   ///   - badgeCount: The number of requests for badges among them.
+  ///   - pageCount: The number of requests for pages of the timetable among them.
   ///   - sentCount: The number of changes that were sent to other boards, or `nil` if nothing is shared.
   /// - Returns: The lines.
   static func text(
     _ state: BoardState,
     originCount: Int,
     badgeCount: Int,
+    pageCount: Int,
     sentCount: Int?
   ) -> String {
     let statistics = state.statistics
@@ -42,6 +44,7 @@ enum Summary {
       line("failures", statistics.failures, "fetches that failed"),
       line("stale answers", state.staleCount, "shown with a mark"),
       line("badges", badgeCount, "images downloaded, at most one for each airline"),
+      line("pages", pageCount, "of the timetable, loaded by scrolling"),
       line("origin requests", originCount, "counted by the origin"),
     ]
     return [flights, requests, fetches].map { $0.joined(separator: "\n") + "\n" }

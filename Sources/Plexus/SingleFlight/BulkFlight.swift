@@ -21,7 +21,9 @@ final class BulkFlight: Flight, @unchecked Sendable {
     super.init()
     // When its closure is called.
     plan.isCounted = true
-    plan.inheritsTaskLocals = whole?.plan.inheritsTaskLocals ?? false
+    guard let whole else { return }
+    plan.inheritsTaskLocals = whole.plan.inheritsTaskLocals
+    for flight in flights { raise(to: flight.priority) }
   }
 
   override var label: String? {
@@ -32,6 +34,8 @@ final class BulkFlight: Flight, @unchecked Sendable {
   override var limit: FetchLimit? { parts.first?.limit }
 
   override var hasCallers: Bool { parts.contains(where: \.hasCallers) }
+
+  override var isFollowed: Bool { parts.contains(where: \.isFollowed) }
 
   @usableFromInline override var whole: Flight { superior ?? self }
 

@@ -27,13 +27,13 @@ final class FetchLimit: Sendable {
   }
 
   /// A fetch that has entered and not left.
-  private struct Guest: Sendable {
+  struct Guest: Sendable {
     let flight: Flight
     /// The end of its wait; `nil` if it had a place at once.
     var admission: OneShot<Admission>?
   }
 
-  private struct State: Sendable {
+  struct State: Sendable {
     var places: FetchLimitState<ObjectIdentifier>
     var guests: [ObjectIdentifier: Guest] = [:]
     /// The fetches that have entered as parts of others.
@@ -55,6 +55,7 @@ final class FetchLimit: Sendable {
   private struct Effects: Sendable {
     var granted: [OneShot<Admission>] = []
     var refused: [OneShot<Admission>] = []
+    var cancelled: [OneShot<Admission>] = []
     /// Fetches whose places are free for fetches that they wait for.
     var exposed: [Flight] = []
     /// Fetches to be released.
@@ -63,11 +64,16 @@ final class FetchLimit: Sendable {
     func perform() {
       for admission in granted { admission.set(.granted) }
       for admission in refused { admission.set(.refused) }
+      for admission in cancelled { admission.set(.cancelled) }
     }
   }
 
   /// The number of fetches of all caches that wait for a place.
-  private static let waitingCount = Atomic<Int>(0)
+  static let waitingCount = Atomic<Int>(0)
+
+  /// The number of recorded waits of fetches with a limit, and of those with this one.
+  static let nestedCount = Atomic<Int>(0)
+  let ownNestedCount = Atomic<Int>(0)
 
   /// Whether any fetch waits for a place.
   static var isAnyWaiting: Bool { waitingCount.load(ordering: .sequentiallyConsistent) > 0 }
@@ -75,7 +81,7 @@ final class FetchLimit: Sendable {
   /// Whether fetches take leases of a shared tier, so that they have a place before they look there, and keep it between
   /// their attempts.
   let isBeforeLeases: Bool
-  private let state: Locked<State>
+  let state: Locked<State>
   private let isFullNow = Atomic<Bool>(false)
   private let isCrowdedNow = Atomic<Bool>(false)
 
@@ -129,7 +135,7 @@ final class FetchLimit: Sendable {
     let other = other ?? (flight.whole === flight || isHeld(flight) ? nil : flight.whole)
     if let other, share(placeOf: other, with: flight) { return }
     let hosts = hosts(of: flight)
-    if let free = hosts.free, use(placeOf: free, for: flight) { return }
+    if let free = hosts.free, use(placeOf: free, for: flight, isNew: true) { return }
     let admission = OneShot<Admission>()
     let (hasCallers, priority) = (flight.hasCallers, flight.priority)
     let waits = change { state, effects in
@@ -181,16 +187,23 @@ final class FetchLimit: Sendable {
   }
 
   /// Lets a fetch use the place of another one that waits for it, unless something else uses that meanwhile.
-  private func use(placeOf host: Flight, for flight: Flight) -> Bool {
+  ///
+  /// - Parameters:
+  ///   - host: The other fetch.
+  ///   - flight: The fetch.
+  ///   - isNew: Whether it enters now. Otherwise it must still wait: it can have got another place, and left that, since
+  ///     it was found.
+  /// - Returns: Whether it uses the place.
+  func use(placeOf host: Flight, for flight: Flight, isNew: Bool = false) -> Bool {
     change { state, effects in
       let (id, work) = (ObjectIdentifier(flight), ObjectIdentifier(flight.whole))
-      guard state.places.arrive(id, of: work, above: ObjectIdentifier(host.whole)) else {
-        return false
-      }
-      if let guest = state.guests[id] {
-        if let admission = guest.admission { effects.granted.append(admission) }
-      } else {
+      guard isNew || state.places.isWaiting(id),
+        state.places.arrive(id, of: work, above: ObjectIdentifier(host.whole))
+      else { return false }
+      if isNew {
         add(Guest(flight: flight), &state)
+      } else if let admission = state.guests[id]?.admission {
+        effects.granted.append(admission)
       }
       return true
     }
@@ -221,10 +234,24 @@ final class FetchLimit: Sendable {
 
   // MARK: - Waiting
 
+  /// Returns the fetches of several keys of which a fetch is one: all of it, and the part that comes later.
+  private func batches(of flight: Flight) -> [BulkFlight] {
+    guard let batch = flight.batch else { return [] }
+    return state.withLock { state in
+      let parts = state.parts[ObjectIdentifier(batch)] ?? []
+      return [batch]
+        + parts.compactMap { state.guests[$0]?.flight as? BulkFlight }
+        .filter { $0.parts.contains { $0 === flight } }
+    }
+  }
+
   /// Raises the priority of a fetch that waits.
   func raise(_ flight: Flight, to priority: PriorityLevel) {
     guard Self.isAnyWaiting else { return }
-    change { state, _ in state.places.raise(ObjectIdentifier(flight), to: priority) }
+    let guests = [flight] + batches(of: flight)
+    change { state, _ in
+      for guest in guests { state.places.raise(ObjectIdentifier(guest), to: priority) }
+    }
   }
 
   /// Lets a fetch that waits go before the ones without callers, or among them, as its callers are now.
@@ -232,7 +259,7 @@ final class FetchLimit: Sendable {
   func updateCallers(of flight: Flight) {
     guard Self.isAnyWaiting else { return }
     setCallers(of: flight)
-    if let batch = flight.batch { setCallers(of: batch) }
+    for batch in batches(of: flight) { setCallers(of: batch) }
   }
 
   private func setCallers(of flight: Flight) {
@@ -251,17 +278,27 @@ final class FetchLimit: Sendable {
   /// - Returns: Whether it has waited. It is cancelled next, which ends its wait.
   func withdraw(_ flight: Flight) -> Bool {
     guard Self.isAnyWaiting else { return false }
-    let batch = flight.batch
+    let batches = batches(of: flight)
     return change { state, _ in
-      if let batch, state.places.isWaiting(ObjectIdentifier(batch)) { return true }
+      if batches.contains(where: { state.places.isWaiting(ObjectIdentifier($0)) }) { return true }
       return state.places.withdraw(ObjectIdentifier(flight))
     }
   }
 
-  /// Removes a cancelled fetch from the queue.
+  /// Removes a cancelled fetch from the queue, and the part of a fetch of several keys whose keys have all been cancelled.
   func forget(_ flight: Flight) {
     guard Self.isAnyWaiting else { return }
-    change { state, _ in _ = state.places.withdraw(ObjectIdentifier(flight)) }
+    let parts = batches(of: flight).filter { $0.whole !== $0 && $0.isSettled }
+    change { state, effects in
+      for id in ([flight] + parts).map({ ObjectIdentifier($0) }) {
+        _ = state.places.withdraw(id)
+        // It can wait in a task that continues.
+        guard !state.places.isInside(id), let admission = state.guests[id]?.admission else {
+          continue
+        }
+        effects.cancelled.append(admission)
+      }
+    }
   }
 
   // MARK: - Leaving
@@ -301,6 +338,13 @@ final class FetchLimit: Sendable {
       settle(state.places.release(hold.place), &state, &effects)
       if let count = state.held[id]?.count {
         if count > 1 { state.held[id]?.count -= 1 } else { state.held[id] = nil }
+      }
+      // The next attempt of a part has waited for this call, or for another place than that of the whole.
+      if whole != id, state.held[id] == nil, state.places.isWaiting(id),
+        state.places.arrive(id, of: whole, beside: whole),
+        let admission = state.guests[id]?.admission
+      {
+        effects.granted.append(admission)
       }
       if !state.places.hasPlace(whole) { state.lines[whole] = nil }
     }
@@ -357,117 +401,6 @@ final class FetchLimit: Sendable {
       let id = ObjectIdentifier(flight)
       guard state.places.withdraw(id), let admission = state.guests[id]?.admission else { return }
       effects.refused.append(admission)
-    }
-  }
-}
-
-// MARK: - Fetches that wait for each other
-
-extension FetchLimit {
-  /// Returns whether a fetch, or a part of it, has a place, or a call of it.
-  func hasPlace(_ work: Flight) -> Bool {
-    state.withLock { $0.places.hasPlace(ObjectIdentifier(work)) }
-  }
-
-  /// Returns whether a fetch waits for a place while another one has one.
-  func waits(_ flight: Flight, forPlaceOf holder: Flight) -> Bool {
-    Self.isAnyWaiting && hasPlace(holder) && waitingGuest(flight) != nil
-  }
-
-  /// The fetches whose places a fetch waits for; none if it does not wait.
-  ///
-  /// They matter to fetches that wait for the places of other limits.
-  func holders(blocking flight: Flight) -> [Flight] {
-    let count = Self.waitingCount.load(ordering: .sequentiallyConsistent)
-    guard count > 0, waitingGuest(flight) != nil else { return [] }
-    return state.withLock { state in
-      guard count > state.places.waitingCount else { return [] }
-      return state.places.works.compactMap { state.flight(of: $0) }
-    }
-  }
-
-  /// Returns the fetch that waits, as which callers wait for a node.
-  private func waitingGuest(_ node: Flight) -> Flight? {
-    state.withLock { state in
-      let id = ObjectIdentifier(node)
-      if state.places.isWaiting(id) { return node }
-      // A part of a fetch of several keys.
-      let part = state.parts[id]?.first { state.places.isWaiting($0) }
-      return part.flatMap { state.guests[$0]?.flight }
-    }
-  }
-
-  /// Returns the fetches with a place that wait for another one, directly or through others: one whose place it can use,
-  /// and whether there are others, above which something is running.
-  private func hosts(of flight: Flight) -> (free: Flight?, hasBusy: Bool) {
-    guard !WaitGraph.isEmpty else { return (nil, false) }
-    var hasBusy = false
-    let host = WaitGraph.waiter(for: flight.whole, in: self) { node in
-      guard let node = node as? Flight, node.limit === self else { return false }
-      let (isExposed, hasPlace) = state.withLock { state in
-        let id = ObjectIdentifier(node)
-        return (state.places.isExposed(id), state.places.hasPlace(id))
-      }
-      if hasPlace, !isExposed { hasBusy = true }
-      return isExposed
-    }
-    return (host as? Flight, hasBusy)
-  }
-
-  /// Lets a fetch that waits use the place of one that waits for it, if there is one.
-  func resolve(_ node: Flight) {
-    guard let flight = waitingGuest(node), let host = hosts(of: flight).free else { return }
-    _ = use(placeOf: host, for: flight)
-  }
-
-  /// Lets fetches that wait for places use those of fetches that wait for them, after a wait was recorded.
-  static func resolve(afterWaitFor target: WaitNode) {
-    guard isAnyWaiting else { return }
-    for case let flight as Flight in WaitGraph.nodes(reachableFrom: target) {
-      flight.limit?.resolve(flight)
-    }
-  }
-
-  /// Lets one of the fetches that a fetch waits for use its place, above which nothing is left.
-  private func offer(placeOf host: Flight) {
-    var isAsked = false
-    while true {
-      while let next = nextInLine(of: host) {
-        let waiter = WaitGraph.waiter(for: next.whole, in: self) { $0 === host }
-        if waiter != nil, use(placeOf: host, for: next) { return }
-      }
-      // Asked once for many, as long as they are enough.
-      if isAsked || !makeLine(of: host) { return }
-      isAsked = true
-    }
-  }
-
-  /// Removes the next fetch from the line of a fetch whose place is free for it.
-  private func nextInLine(of host: Flight) -> Flight? {
-    state.withLock { state in
-      let id = ObjectIdentifier(host)
-      guard state.places.isExposed(id) else { return nil }
-      while let next = state.lines[id]?.popLast() {
-        if state.places.isWaiting(next) { return state.guests[next]?.flight }
-      }
-      return nil
-    }
-  }
-
-  /// Looks for the fetches that wait for a place and that a fetch with a place waits for.
-  ///
-  /// - Returns: Whether there are any.
-  private func makeLine(of host: Flight) -> Bool {
-    let waiting = WaitGraph.nodes(reachableFrom: host).compactMap { node in
-      (node as? Flight).flatMap { $0.limit === self ? waitingGuest($0) : nil }
-    }
-    if waiting.isEmpty { return false }
-    return state.withLock { state in
-      guard state.places.isExposed(ObjectIdentifier(host)) else { return false }
-      var line = waiting.map { ObjectIdentifier($0) }.filter { state.places.isWaiting($0) }
-      line.sort { state.places.isNext($1, before: $0) }
-      state.lines[ObjectIdentifier(host)] = line
-      return true
     }
   }
 }

@@ -27,6 +27,8 @@ extension Flight {
     @usableFromInline var copyStart = FetchStart()
     /// The order of the last mark before the look for the stored copy, by whose tags it is judged.
     var readOrder: UInt64 = 0
+    /// The number of the last refresh before it began.
+    @usableFromInline var lastRefresh: UInt64 = 0
     /// The number of optimistic updates that had succeeded when it began.
     @usableFromInline var confirmationCount: UInt64 = 0
     /// The duration of the fetch, with all attempts so far.

@@ -96,8 +96,8 @@ class Flight: WaitNode, @unchecked Sendable {
   /// Whether callers wait for it.
   var hasCallers: Bool { callerCount > 0 }
 
-  /// Whether another flight has been queued behind it.
-  final var isFollowed: Bool { progress.load(ordering: .relaxed) & Self.followed != 0 }
+  /// Whether another flight has been queued behind it, or behind a part of it.
+  var isFollowed: Bool { progress.load(ordering: .relaxed) & Self.followed != 0 }
 
   /// Returns whether no fetch waits for a place that it has, other than those of a limit.
   final func isWithoutPlace(outside limit: FetchLimit) -> Bool {
@@ -427,7 +427,7 @@ extension Flight {
     if let task { Self.escalate(task, to: priority) }
     for task in others { Self.escalate(task, to: priority) }
     batch?.raise(to: priority)
-    if let limit = source?.limit { limit.raise(batch ?? self, to: priority) }
+    if let limit = source?.limit { limit.raise(self, to: priority) }
   }
 
   private static func escalate(_ task: Task<Void, Never>, to level: PriorityLevel) {

@@ -36,7 +36,8 @@ enum WaitGraph: Sendable {
     }
     withExtendedLifetime(loaded) {}
     guard let circle else {
-      FetchLimit.resolve(afterWaitFor: target)
+      FetchLimit.noteWait(of: node)
+      FetchLimit.resolve(afterWaitOf: node, for: target)
       return nil
     }
     let names = circle.compactMap(\.label)
@@ -133,5 +134,6 @@ enum WaitGraph: Sendable {
   /// Removes a wait that ``wait(_:for:)`` has recorded.
   static func stopWaiting(_ node: WaitNode, for target: WaitNode) {
     state.withLock { $0.stopWaiting(node, for: target) }
+    FetchLimit.noteEndOfWait(of: node)
   }
 }

@@ -46,8 +46,12 @@ struct TokenState: Sendable {
 
   /// There is no token for a turn, and none will come until the user signs in, unless one has been obtained since.
   ///
+  /// - Parameters:
+  ///   - turn: The turn.
+  ///   - hadToken: Whether there has been a token since the last report, also one that no request was sent with.
   /// - Returns: Whether that has to be reported.
-  mutating func end(_ turn: Turn) -> Bool {
+  mutating func end(_ turn: Turn, hadToken: Bool = false) -> Bool {
+    if hadToken { isSignedIn = true }
     guard turn.obtainedCount == obtainedCount, isSignedIn else { return false }
     isSignedIn = false
     return true

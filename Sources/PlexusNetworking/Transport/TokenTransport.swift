@@ -106,6 +106,8 @@ public final actor TokenTransport<Token: Sendable>: HTTPTransport {
   private var newer: Multiplexer<Token>?
   /// The final error of the last fetch, if no token has been obtained since.
   private var failure: (any Error)?
+  /// The token that was in memory at the last report.
+  private var remaining: Token?
   /// The number of calls of `onSignedOut` that have not returned, and the requests that wait for them.
   private var reportCount = 0
   private var waiting: [CheckedContinuation<Void, Never>] = []
@@ -278,7 +280,7 @@ public final actor TokenTransport<Token: Sendable>: HTTPTransport {
   }
 
   private func reject(_ turn: TokenState.Turn) -> (any Error)? {
-    guard state.reject(turn) else { return failure }
+    guard state.reject(turn) else { return token.hasFreshValue ? nil : failure }
     newer = token.refresh()
     return nil
   }
@@ -292,9 +294,15 @@ public final actor TokenTransport<Token: Sendable>: HTTPTransport {
   private func beginReport(_ turn: TokenState.Turn, _ error: any Error, _ before: Token?) -> Bool {
     guard !hasSignedIn(since: before) else { return false }
     failure = error
-    guard state.end(turn) else { return false }
-    reportCount += 1
+    guard state.end(turn, hadToken: isNew(before)) else { return false }
+    (reportCount, remaining) = (reportCount + 1, before ?? token.cachedValue)
     return true
+  }
+
+  /// Whether the token that was there before a failed fetch has come since the last report.
+  private func isNew(_ before: Token?) -> Bool {
+    guard let before else { return false }
+    return remaining.map { Self.areDifferent($0, before) } ?? true
   }
 
   /// Whether a token has been stored since a fetch that has failed; the token before stays in memory.

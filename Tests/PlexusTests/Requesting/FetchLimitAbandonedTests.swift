@@ -29,7 +29,8 @@ import Testing
   }
 
   @Test(.guarantee(.nestedFetchesShareAPlace))
-  func `a fetch that continues after its time limit does not wait for its own place`() async throws {
+  func `a fetch that continues after its time limit does not wait for its own place`() async throws
+  {
     let (map, nested) = await makeMap { $0.fetchTimeout = .seconds(10) }
     let caller = begin { try await map.request(1) }
     await origin.begins(1)

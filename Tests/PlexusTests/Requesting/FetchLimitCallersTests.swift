@@ -120,4 +120,39 @@ import Testing
     let statistics = map.statistics
     #expect(statistics.running == 0 && statistics.waiting == 0 && statistics.fetches == 300)
   }
+
+  @Test func `the last live subscription of a waiting fetch takes it along`() async throws {
+    let map = origin.makeMap(1)
+    let busy = begin { try await map.request(9) }
+    await origin.begins(1)
+    var states: Subscription<LoadState<Int>>? = map[2].subscription(refetching: .whenStale)
+    #expect(map.statistics.waiting == 1)
+    withExtendedLifetime(states) {}
+    states = nil
+    // The wait of the subscription ends in a task.
+    while map.statistics.waiting > 0 { await Task.detached {}.value }
+    for key in [2, 9] { origin.gate(key).open() }
+    _ = try await busy.value
+    #expect(origin.begun == [9])
+  }
+
+  @Test func `the last caller and the last live subscription take a waiting fetch along`()
+    async throws
+  {
+    let map = origin.makeMap(1)
+    let busy = begin { try await map.request(9) }
+    await origin.begins(1)
+    let caller = begin { try await map.request(2) }
+    var states: Subscription<LoadState<Int>>? = map[2].subscription(refetching: .whenStale)
+    withExtendedLifetime(states) {}
+    caller.cancel()
+    _ = await caller.result
+    #expect(map.statistics.waiting == 1)
+    states = nil
+    // The wait of the subscription ends in a task.
+    while map.statistics.waiting > 0 { await Task.detached {}.value }
+    for key in [2, 9] { origin.gate(key).open() }
+    _ = try await busy.value
+    #expect(origin.begun == [9])
+  }
 }

@@ -46,4 +46,37 @@ import Testing
     #expect(try await first.value == 99)
     #expect(try await other.value == 98)
   }
+
+  @Test func `very many fetches that join one that waits take no time for each other`() async throws
+  {
+    let origin = LimitedOrigin()
+    let inner = origin.makeMap(1)
+    inner.prefetch([0, 1])
+    let outer = MultiplexerMap<Int, Int> { _ in try await inner.request(1) }
+    outer.prefetch(0..<8_000)
+    while inner.statistics.joins < 8_000 { await Task.detached {}.value }
+    for key in [0, 1] { origin.gate(key).open() }
+    while outer.count < 8_000 { await Task.detached {}.value }
+    #expect(origin.begun == [0, 1])
+  }
+
+  @Test(arguments: [nil, Int.max])
+  func `a fetch that waits in another cache does not make nested waits slow`(
+    outerMaximum: Int?
+  ) async throws {
+    let (origin, other) = (LimitedOrigin(), LimitedOrigin())
+    let third = other.makeMap(1)
+    third.prefetch([1, 2])
+    let inner = origin.makeMap(2_000)
+    inner.prefetch(-2_000..<0)
+    let outer = MultiplexerMap<Int, Int>(policy: LimitedOrigin.policy(outerMaximum)) {
+      try await inner.request($0)
+    }
+    outer.prefetch(0..<2_000)
+    while inner.statistics.waiting < 2_000 { await Task.detached {}.value }
+    for key in [1, 2] { other.gate(key).open() }
+    for key in -2_000..<2_000 { origin.gate(key).open() }
+    while outer.count < 2_000 { await Task.detached {}.value }
+    #expect(inner.count == 4_000)
+  }
 }

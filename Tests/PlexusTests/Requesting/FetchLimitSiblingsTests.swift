@@ -6,6 +6,7 @@ import Testing
 /// Several requests inside one fetch of a cache with a limit.
 @Suite(.fewAtOnce) struct `Several requests inside a limited fetch` {
   let origin = LimitedOrigin()
+  let clock = ManualClock()
 
   /// A map in which the fetch of some keys requests others, all of them at once.
   private func makeMap(
@@ -150,5 +151,36 @@ import Testing
     #expect(try await map.request(0) == 2_000)
     #expect(map.statistics.fetches == 2_001)
     #expect(map.statistics.running + map.statistics.waiting == 0)
+  }
+
+  /// The second attempt of the fetch of the keys from 2 on waits for the place of the fetch of 1, which waits for the fetch
+  /// of 2 that is queued behind it.
+  @Test(arguments: [1, 2])
+  func `a fetch in whose place the next attempt of a bulk fetch waits can refresh its keys`(
+    keyCount: Int
+  ) async throws {
+    let (own, begun, isReady) = (OwnCache<MultiplexerMap<Int, Int>>(), Log<[Int]>(), Gate())
+    let policy = LimitedOrigin.policy(1) {
+      $0.retry = .exponential(attempts: 2, base: .seconds(1), cap: .seconds(1), jitter: 0)
+    }
+    let map = MultiplexerMap<Int, Int>.bulk(policy: policy, clock: clock) { keys in
+      begun.append(keys)
+      if begun.entries.count == 1 { throw Broken() }
+      if keys == [1] {
+        try await isReady.wait()
+        return [1: try await own.elements.first?.refresh(2).request(2) ?? 0]
+      }
+      return Dictionary(uniqueKeysWithValues: keys.map { ($0, $0) })
+    }
+    own.send(map)
+    _ = await own.first()
+    map.prefetch(2..<(2 + keyCount))
+    await clock.sleepers(1)
+    let caller = begin { try await map.request(1) }
+    await isReady.arrivals(1)
+    clock.advance(by: .seconds(1))
+    while map.statistics.waiting != 1 { await Task.detached {}.value }
+    isReady.open()
+    #expect(try await caller.value == 2)
   }
 }

@@ -42,7 +42,9 @@ import Testing
   }
 
   @Test(.guarantee(.fetchesHaveTaskLocalsByPolicy), arguments: CacheKind.allCases)
-  func `a fetch without a caller has no task-local values`(kind: CacheKind) async throws {
+  func `a renewal and a prefetch have the task-local values of what causes them`(
+    kind: CacheKind
+  ) async throws {
     let policy = CachePolicy(
       timeToLive: .seconds(60),
       staleWhileRevalidate: .seconds(60),
@@ -54,10 +56,10 @@ import Testing
     clock.advance(by: .seconds(60))
     let stale = try await Self.$trace.withValue("second") { try await cache.request() }
     #expect(stale == "first")
-    #expect(await states.first(5).last?.name == "loaded none")
+    #expect(await states.first(5).last?.name == "loaded second")
     cache.refresh()
     Self.$trace.withValue("third") { cache.prefetch() }
-    #expect(await states.first(7).last?.name == "loaded none")
+    #expect(await states.first(7).last?.name == "loaded third")
   }
 
   @Test(.guarantee(.fetchesHaveTaskLocalsByPolicy), arguments: CacheKind.allCases)

@@ -363,6 +363,24 @@ extension `An unrequested value` {
     #expect(map.cachedValue(5) == 5, "The other answer has brought it since")
   }
 
+  @Test func `a very large answer is stored whole, and replaces no value of another call`()
+    async throws
+  {
+    let gate = Gate()
+    let map = MultiplexerMap<Int, Int>.bulk(clock: clock) { keys in
+      if keys == [0] { return Dictionary(uniqueKeysWithValues: (0..<66_000).map { ($0, $0) }) }
+      try await gate.wait()
+      return [-1: -1, 65_999: -5]
+    }
+    let slow = begin { try await map.request(-1) }
+    await gate.arrivals(1)
+    #expect(try await map.request(0) == 0)
+    #expect(map.count == 66_000)
+    gate.open()
+    #expect(try await slow.value == -1)
+    #expect(map.cachedValue(65_999) == 65_999, "The other answer has brought it since")
+  }
+
   @Test func `an unrequested value is judged by its tags like a requested one`() async throws {
     let cacher = SimpleCacher()
     func rows() -> MultiplexerMap<Int, Int> {

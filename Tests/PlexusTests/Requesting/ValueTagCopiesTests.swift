@@ -69,9 +69,11 @@ import Testing
     let map = map("t")
     map.store(5, for: 1)
     try await map.flush()
-    try? await map.update(1, optimistically: { $0 = 6 }) {
-      try await map.clear(tags: ["t6"])
-    }
+    try? await map.update(
+      1,
+      optimistically: { $0 = 6 },
+      commit: { try await map.clear(tags: ["t6"]) }
+    )
     #expect(map.cachedValue(1) == nil)
     try await map.flush()
     await #expect(throws: Broken.self) { try await map.request(1) }

@@ -55,11 +55,15 @@ import Testing
     map.store(Row(tenant: 1), for: 1)
     try await map.flush()
     try await map.clear(tags: [Self.tag(2)])
-    try await map.update(1, optimistically: { $0.tenant = 2 }) {
-      // The value without the change is the one to write.
-      try await map.flush()
-      #expect(cacher.entries.values.map(\.value.tenant) == [1])
-    }
+    try await map.update(
+      1,
+      optimistically: { $0.tenant = 2 },
+      commit: {
+        // The value without the change is the one to write.
+        try await map.flush()
+        #expect(cacher.entries.values.map(\.value.tenant) == [1])
+      }
+    )
     try await map.flush()
     #expect(cacher.entries.values.map(\.value.tenant) == [2])
   }
@@ -78,7 +82,11 @@ import Testing
     await gate.arrivals(1)
     try await map.clear(tags: [Self.tag(2)])
     let update = begin {
-      try await map.update(1, optimistically: { $0.tenant = 2 }, commit: { try await commit.wait() })
+      try await map.update(
+        1,
+        optimistically: { $0.tenant = 2 },
+        commit: { try await commit.wait() }
+      )
     }
     await commit.arrivals(1)
     for gate in isCommittedFirst ? [commit, gate] : [gate, commit] { gate.open() }

@@ -24,12 +24,13 @@ import Testing
       policy: policy,
       cacher: cacher,
       valueTagging: { Self.tags($1) },
-      clock: clock
-    ) { [gate, tally] _ in
-      let number = tally.increment()
-      try await gate.wait()
-      return Row(number: number)
-    }
+      clock: clock,
+      onKeyFetch: { [gate, tally] _ in
+        let number = tally.increment()
+        try await gate.wait()
+        return Row(number: number)
+      }
+    )
   }
 
   @Test(.guarantee(.valueTagsAreFenced))
@@ -108,11 +109,15 @@ import Testing
 
   @Test func `a failure is the answer, also of the refreshed reference`() async throws {
     let (gate, tally) = (gate, tally)
-    let map = MultiplexerMap<Int, Row>(valueTagging: { Self.tags($1) }, clock: clock) { _ in
-      tally.increment()
-      try await gate.wait()
-      throw Broken()
-    }
+    let map = MultiplexerMap<Int, Row>(
+      valueTagging: { Self.tags($1) },
+      clock: clock,
+      onKeyFetch: { _ in
+        tally.increment()
+        try await gate.wait()
+        throw Broken()
+      }
+    )
     let first = begin { try await map.request(1) }
     await gate.arrivals(1)
     let newer = map.refresh(tags: ["tenant:5"])

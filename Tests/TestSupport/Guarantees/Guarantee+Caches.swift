@@ -115,8 +115,8 @@ extension Guarantee {
   public static let fetchesHaveTaskLocalsByPolicy = Guarantee(
     .caches,
     """
-    A fetch has the task-local values of its first caller if the policy says so, and none without \
-    a caller.
+    A fetch has the task-local values of the caller that causes it if the policy says so. One that waits for another \
+    fetch has none.
     """
   )
 

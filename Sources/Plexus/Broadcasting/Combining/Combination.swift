@@ -42,7 +42,6 @@ struct Combination<Element: Sendable>: StatefulBroadcaster, HubBacked {
   }
 
   func currentReplay() -> Replay<Element>? {
-    // The joint is never behind the roots, so these are its elements, too.
     core.replay(of: { Replay(elements: [plan.read()]) }, element)
   }
 
@@ -50,7 +49,9 @@ struct Combination<Element: Sendable>: StatefulBroadcaster, HubBacked {
     let joint = Joint(plan.kinds)
     joint.connect(to: plan.roots)
     let evaluation = JointEvaluation(plan.work)
-    return core.connection(to: joint, minimumReplay: 1, skipsUnchanged: true) {
+    // The state of a view that a broadcaster of the user's forwards can be newer than what the joint has.
+    let sent: @Sendable () -> AnyBox? = { [weak joint] in joint.map { Box($0.newest) } }
+    return core.connection(to: joint, minimumReplay: 1, skipsUnchanged: true, sent: sent) {
       evaluation.next($0)
     }
   }

@@ -2,11 +2,10 @@ internal import Synchronization
 
 /// The handler that passes the elements of a root on to a joint.
 ///
-/// The elements of the library's own sources are passed on under the lock of the source: the joint is never behind.
+/// The elements are passed on under the lock of the source: the joint is never behind.
 final class JointFollower: Handler.SenderCalls {
   private let joint: Joint
   private let root: Int
-  private let isSynchronous: Bool
   /// Returns the element for the joint; `nil` if it gets none.
   private let convert: (@Sendable (HandlerQueue.Item) -> AnyBox?)?
 
@@ -15,29 +14,32 @@ final class JointFollower: Handler.SenderCalls {
   /// - Parameters:
   ///   - joint: The joint.
   ///   - root: The index of the root.
-  ///   - isSynchronous: Whether elements are passed on under the lock of the source.
   ///   - convert: Returns the element for the joint, or `nil` for none. It can be called under a lock.
   init(
     _ joint: Joint,
     root: Int,
-    isSynchronous: Bool = true,
     convert: (@Sendable (HandlerQueue.Item) -> AnyBox?)? = nil
   ) {
     self.joint = joint
     self.root = root
-    self.isSynchronous = isSynchronous
     self.convert = convert
   }
 
   var isOrdered: Bool { true }
+
+  func begin(with replay: [AnyBox]) -> Bool {
+    guard let newest = replay.last else { return false }
+    joint.begin(root, with: newest)
+    return true
+  }
 
   func take(
     _ item: HandlerQueue.Item,
     in queue: HandlerQueue,
     _ effects: inout HubEffects
   ) -> Bool {
-    if isSynchronous { receive(item, in: queue, &effects) }
-    return isSynchronous
+    receive(item, in: queue, &effects)
+    return true
   }
 
   func call(_ item: HandlerQueue.Item, isWanted: Bool, in queue: HandlerQueue) {

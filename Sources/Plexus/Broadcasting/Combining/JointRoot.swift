@@ -37,14 +37,12 @@ struct JointSource<Source: StatefulBroadcaster>: JointRoot {
     return hub.start(added)
   }
 
-  /// Subscribes to a broadcaster of the user's.
-  ///
-  /// It forwards the subscription of another source, whose lock does not guard its current element.
+  /// Subscribes to a broadcaster of the user's, which forwards the subscription of another source.
   private func followForwarded(_ joint: Joint, as index: Int) -> Handler {
-    let follower = JointFollower(joint, root: index, isSynchronous: false)
     let subscription = source.subscription(bufferingPolicy: .unbounded)
-    let handler = subscription.handler(Handler.Recipe(isolation: nil, .direct(follower)))
-    // User code, called with no lock held.
+    let recipe = Handler.Recipe(isolation: nil, .direct(JointFollower(joint, root: index)))
+    let handler = subscription.handler(recipe)
+    // User code, called with no lock held. A source without a state of its own has replayed nothing.
     if !joint.hasBegun(index) { joint.begin(index, with: Box(source.current)) }
     return handler
   }

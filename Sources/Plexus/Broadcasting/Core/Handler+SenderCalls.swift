@@ -4,6 +4,11 @@ extension Handler {
   protocol SenderCalls: AnyObject, Sendable {
     /// Whether the handler gets the elements, one at a time and in order, rather than notifications.
     var isOrdered: Bool { get }
+    /// Takes the elements that it gets before all sent ones, under the lock of its source, in place of calls.
+    ///
+    /// - Parameter replay: The elements, oldest first.
+    /// - Returns: Whether they were taken.
+    func begin(with replay: [AnyBox]) -> Bool
     /// Takes an element under the lock of its source, in place of a call.
     ///
     /// - Parameters:
@@ -30,6 +35,8 @@ extension Handler {
 }
 
 extension Handler.SenderCalls {
+  func begin(with replay: [AnyBox]) -> Bool { false }
+
   func take(
     _ item: HandlerQueue.Item,
     in queue: HandlerQueue,

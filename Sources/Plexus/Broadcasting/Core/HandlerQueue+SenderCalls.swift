@@ -3,11 +3,12 @@ extension HandlerQueue {
   /// Appends an element for a handler that sending threads call: it counts as handled once it is in the queue.
   func enqueueDirectCall(_ item: Item, _ state: inout State, _ effects: inout HubEffects) {
     var item = item
+    let isForHandler = state.entries.first?.handler.limits.admits(item.sender) ?? false
     if let report = item.report.take() {
-      let count = state.entries.first?.handler.limits.admits(item.sender) == true ? 1 : 0
+      let count = isForHandler ? 1 : 0
       effects.then { report.end(notified: count, handled: count) }
     }
-    if direct?.take(item, in: self, &effects) == true { return }
+    if isForHandler, direct?.take(item, in: self, &effects) == true { return }
     guard direct?.isOrdered == false else { return append(item, &state, &effects) }
     // A handler that is only notified needs no queue.
     effects.add { $0.queues.append(self) }

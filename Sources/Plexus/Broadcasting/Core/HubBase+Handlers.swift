@@ -142,7 +142,8 @@ extension HubBase: Handler.Source {
     }
     let handler = Handler(id: place.id, queue: queue, recipe: recipe, host: host, hub: self)
     let call = host?.call(recipe, of: handler) ?? recipe.call
-    let parked = queue.add(handler, call, after: state.sequence, replaying: replay)
+    let isTaken = recipe.direct?.begin(with: replay) ?? false
+    let parked = queue.add(handler, call, after: state.sequence, replaying: isTaken ? [] : replay)
     return Handler.Added(
       handler: handler,
       isFirst: known == nil,

@@ -14,6 +14,8 @@ extension DerivedCore {
     private let isNested: Bool
     /// The rounds in which the source evaluates elements, if it does so after a state was published.
     let rounds: SelectorRounds?
+    /// Returns the newest element that the source has sent, if its current state can be newer.
+    let sent: (@Sendable () -> AnyBox?)?
     /// The maximum number of replayed elements.
     private let replayLimit: Int
     /// The results for the last elements, with `nil` for elements that were filtered out.
@@ -51,6 +53,7 @@ extension DerivedCore {
       isNested = origin.stage != nil
       rounds = origin.rounds
       skipsUnchanged = origin.skipsUnchanged
+      sent = origin.sent
       self.transform = transform
     }
 

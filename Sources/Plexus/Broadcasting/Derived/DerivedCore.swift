@@ -22,6 +22,8 @@ final class DerivedCore<Output: Sendable>: Sendable {
     var rounds: SelectorRounds?
     /// Whether the transform returns `nil` for an element that is the same as the one before.
     var skipsUnchanged = false
+    /// Returns the newest element that the source has sent, if its current state can be newer.
+    var sent: (@Sendable () -> AnyBox?)?
   }
 
   let hub: BroadcastHub<Output>
@@ -176,6 +178,9 @@ final class DerivedCore<Output: Sendable>: Sendable {
     behind upstream: UpstreamHandler,
     distance: Int?
   ) -> Replay<Input>? {
+    if distance == nil, let sent = upstream.sent?() {
+      return Replay(elements: [Box<Input>.element(of: sent)])
+    }
     guard let input = source() else { return nil }
     guard input.join == nil, let stage = upstream.stage else { return input }
     // Such a broadcaster has the view's elements, and does not know which of them are still to be delivered.
@@ -202,12 +207,14 @@ final class DerivedCore<Output: Sendable>: Sendable {
   ///   - source: The source.
   ///   - minimumReplay: The number of elements that a new subscriber gets first in any case.
   ///   - skipsUnchanged: Whether the transform returns `nil` for an element that is the same as the one before.
+  ///   - sent: Returns the newest element that the source has sent, if its current state can be newer.
   ///   - transform: Makes the element for subscribers; `nil` if they get none.
   /// - Returns: The subscription.
   func connection<Input: Sendable>(
     to source: some Broadcaster<Input>,
     minimumReplay: Int = 0,
     skipsUnchanged: Bool = false,
+    sent: (@Sendable () -> AnyBox?)? = nil,
     _ transform: @escaping @Sendable (Input) -> Output?
   ) -> Connection {
     let subscription = source.subscription(bufferingPolicy: .unbounded)
@@ -217,7 +224,8 @@ final class DerivedCore<Output: Sendable>: Sendable {
     let origin = Origin(
       replayLimit: replayLimit,
       stage: backed?.stage ?? subscription.subscriber.core.stage,
-      skipsUnchanged: skipsUnchanged
+      skipsUnchanged: skipsUnchanged,
+      sent: sent
     )
     let connection = self.connection(to: subscription, of: origin, transform)
     if minimumReplay == 0 { connection.upstream.begin(in: connection.handler.queue) }

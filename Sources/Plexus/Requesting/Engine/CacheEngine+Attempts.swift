@@ -31,7 +31,10 @@ extension CacheEngine {
     while true {
       flight.noteAttempt(at: time.now())
       flight.attempt.confirmationCount = confirmationCount
-      if operations.isSpecial { flight.attempt.fetchStart = fetchStart }
+      if operations.isSpecial {
+        flight.attempt.lastRefresh = lastRefresh
+        flight.attempt.fetchStart = fetchStart
+      }
       do {
         guard let timeout = policy.fetchTimeout else { return try await attempt(flight, number) }
         return try await limited(to: timeout, flight, number, attempt)

@@ -102,6 +102,9 @@ class CacheEngine: @unchecked Sendable {
     RefreshTicket(rawValue: lastTicket.add(1, ordering: .relaxed).newValue)
   }
 
+  /// The number of the last refresh.
+  final var lastRefresh: UInt64 { lastTicket.load(ordering: .relaxed) }
+
   /// The number of optimistic updates that have succeeded so far.
   final var confirmationCount: UInt64 { confirmations.load(ordering: .acquiring) }
 

@@ -173,7 +173,7 @@ extension KeyedCache {
     if effects.tellsEvents, shard.hasValue(index), shard[index].state.isExpired(at: caller.now) {
       effects.tell(of: shard.keys.entries[index].key) { .expired(key: $0) }
     }
-    flight.plan.inheritsTaskLocals = policy.inheritsTaskLocals && caller.waits
+    flight.plan.inheritsTaskLocals = policy.inheritsTaskLocals
     flight.plan.takesStoredCopy = caller.ticket.isNone
     shard[index].state.begin(flight, inBackground: !caller.waits)
     shard.launch(flight, index, isBulk: caller.isBulk, &effects)

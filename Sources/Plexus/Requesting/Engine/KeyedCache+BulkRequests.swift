@@ -6,11 +6,13 @@ extension KeyedCache {
   /// - Parameters:
   ///   - keys: The keys.
   ///   - ticket: The newest refresh that the caller requires.
+  ///   - former: The refresh that it requires of a fetch, if that is an earlier one.
   /// - Returns: The value or the error of each key.
   @inlinable
   func request(
     _ keys: some Collection<Key>,
-    ticket: RefreshTicket
+    ticket: RefreshTicket,
+    former: RefreshTicket? = nil
   ) async -> [Key: Result<Value, any Error>] {
     var results: [Key: Result<Value, any Error>] = [:]
     results.reserveCapacity(keys.count)
@@ -20,14 +22,18 @@ extension KeyedCache {
     let outcomes = await wait(for: places, scope: scope, isSoft: ticket.isNone)
     var overtaken: [Key] = []
     for index in pending.indices {
-      if !ticket.isNone, outcomes[index]?.isOvertaken == true { overtaken.append(pending[index]) }
+      let isOvertaken = outcomes[index]?.isOvertaken == true
+      if isOvertaken, places[index].flight.attempt.lastRefresh < (former ?? ticket).rawValue {
+        overtaken.append(pending[index])
+      }
       results[pending[index]] = Result {
         guard let outcome = outcomes[index] else { throw CancellationError() }
         return valued(try outcome.get()).value
       }
     }
     if !overtaken.isEmpty {
-      results.merge(await request(overtaken, ticket: drawTicket())) { $1 }
+      let again = await request(overtaken, ticket: drawTicket(), former: former ?? ticket)
+      results.merge(again) { $1 }
     }
     return results
   }
@@ -106,7 +112,7 @@ extension CacheEngine {
   /// A place in a flight that is waited for together with others.
   @usableFromInline
   struct PendingPlace: Sendable {
-    let flight: Flight
+    @usableFromInline let flight: Flight
     let place: WaitPlace
 
     @usableFromInline

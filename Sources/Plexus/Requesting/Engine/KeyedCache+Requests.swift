@@ -37,6 +37,7 @@ extension KeyedCache {
   ///   - key: The key.
   ///   - hash: Its hash.
   ///   - ticket: The newest refresh that the caller requires.
+  ///   - former: The refresh that it requires of a fetch, if that is an earlier one.
   /// - Returns: The value and its metadata.
   /// - Throws: The error of the fetch; a `CancellationError` if the caller's task is cancelled and
   ///   would have to wait; ``MultiplexerError/recursiveRequest(chain:)``.
@@ -45,7 +46,8 @@ extension KeyedCache {
   func request(
     _ key: Key,
     hash: UInt64,
-    ticket: RefreshTicket
+    ticket: RefreshTicket,
+    former: RefreshTicket? = nil
   ) async throws -> ValueOutcome<Value> {
     let scope = WaitScope.awaited
     switch admit(key, hash: hash, ticket: ticket, scope: scope) {
@@ -58,16 +60,22 @@ extension KeyedCache {
     case .waits(let flight, let place):
       let isSoft = ticket.isNone && policy.softTimeout != nil
       let outcome = try await wait(for: flight, in: place, scope: scope, isSoft: isSoft)
-      if outcome.isOvertaken, !ticket.isNone { return try await requestAgain(key, hash: hash) }
+      if outcome.isOvertaken, flight.attempt.lastRefresh < (former ?? ticket).rawValue {
+        return try await requestAgain(key, hash: hash, after: former ?? ticket)
+      }
       return valued(outcome)
     }
   }
 
-  /// Answers a request that requires a refresh, after a flight whose result a refresh by tag has overtaken.
+  /// Answers a request that requires a refresh, after a flight that began before it and whose value has one of its tags.
   @usableFromInline
   @inline(never)
-  func requestAgain(_ key: Key, hash: UInt64) async throws -> ValueOutcome<Value> {
-    try await request(key, hash: hash, ticket: drawTicket())
+  func requestAgain(
+    _ key: Key,
+    hash: UInt64,
+    after ticket: RefreshTicket
+  ) async throws -> ValueOutcome<Value> {
+    try await request(key, hash: hash, ticket: drawTicket(), former: ticket)
   }
 
   /// Answers a request, or begins its wait for a flight.

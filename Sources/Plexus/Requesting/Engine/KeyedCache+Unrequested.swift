@@ -99,7 +99,7 @@ extension KeyedCache {
       if let index = shard.keys.index(of: key, hash: hash), !shard[index].state.isAtRest { return }
       let index = shard.place(of: key, hash: hash, tags: tags)
       arrival.index = index
-      recentChanges.keep(key, hash: hash, &transaction.effects)
+      recentChanges.keep(key, hash: hash, by: call.number, &transaction.effects)
       shard.put(outcome.value, &arrival, &transaction)
       _ = shard[index].state.succeed(
         validator: outcome.validator,

@@ -42,8 +42,8 @@ final class RecentChanges<Key: Hashable & Sendable>: Sendable {
   }
 
   /// Records that a call has kept a value that was not requested.
-  func keep(_ key: Key, hash: UInt64, _ effects: inout CacheEffects) {
-    release(state.withLock { $0.keep(key, hash: hash) }, &effects)
+  func keep(_ key: Key, hash: UInt64, by call: UInt64, _ effects: inout CacheEffects) {
+    release(state.withLock { $0.keep(key, hash: hash, by: call) }, &effects)
   }
 
   /// Records that the keys with one of some tags have changed; called with no lock held.

@@ -24,6 +24,9 @@ struct RecentChangesState<Key: Hashable & Sendable>: Sendable {
   private var tags: [CacheTag: UInt64] = [:]
   /// The last call that had begun when everything changed.
   private var everything: UInt64 = 0
+  /// The call that has kept more values than are recorded, and the last call that had begun then: to all other calls, that
+  /// is a change of everything.
+  private var keeper: (call: UInt64, others: UInt64)?
 
   init() {}
 
@@ -63,13 +66,17 @@ struct RecentChangesState<Key: Hashable & Sendable>: Sendable {
   /// Records that a call in progress has kept the value of a key, which matters to the other calls only.
   ///
   /// These keys do not count towards the limit of changes: a large answer would end its own recording.
-  mutating func keep(_ key: Key, hash: UInt64) -> Released {
+  mutating func keep(_ key: Key, hash: UInt64, by call: UInt64) -> Released {
     guard calls.count > 1 else { return [] }
     if let index = keys.index(of: key, hash: hash) {
       keys.entries[index].element = lastCall
       return []
     }
-    guard keptCount < Self.keptLimit else { return changeAll() }
+    guard keptCount < Self.keptLimit else {
+      guard keeper.map({ $0.call == call }) ?? true else { return changeAll() }
+      keeper = (call, lastCall)
+      return []
+    }
     _ = keys.insert(lastCall, for: key, hash: hash)
     keptCount += 1
     return []
@@ -91,6 +98,7 @@ struct RecentChangesState<Key: Hashable & Sendable>: Sendable {
 
   private mutating func removeAll() -> Released {
     tags = [:]
+    keeper = nil
     keptCount = 0
     return keys.removeAll()
   }
@@ -98,6 +106,7 @@ struct RecentChangesState<Key: Hashable & Sendable>: Sendable {
   /// Returns whether a key has changed since a call in progress has begun.
   func hasChanged(_ key: Key, hash: UInt64, _ ownTags: [CacheTag], since call: UInt64) -> Bool {
     if everything >= call { return true }
+    if let keeper, keeper.call != call, keeper.others >= call { return true }
     if let index = keys.index(of: key, hash: hash), keys.entries[index].element >= call {
       return true
     }

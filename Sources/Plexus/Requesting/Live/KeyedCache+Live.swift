@@ -65,7 +65,7 @@ extension KeyedCache {
 
   /// Cancels the flight of a key that only live subscriptions have observed, once they have ended.
   private func abandonFlight(of key: Key, hash: UInt64) {
-    guard policy.whenUnobserved == .cancel else { return }
+    guard policy.whenUnobserved == .cancel || source.limit != nil else { return }
     change(hash, at: .min) { shard, transaction in
       guard let index = shard.keys.index(of: key, hash: hash),
         let running = shard[index].state.running

@@ -140,11 +140,12 @@ public struct CachePolicy: Sendable {
   /// An error that requests a longer wait ends the attempts. Default: a minute.
   public var maximumRetryAfter: Duration
 
-  /// Whether a fetch inherits the task-local values of the caller for which it starts, such as the span of a trace.
+  /// Whether a fetch inherits the task-local values of the caller that causes it, such as the span of a trace.
   ///
-  /// A fetch of several keys inherits those of the caller of its first key. A fetch that starts without a caller, such
-  /// as the renewal of a stale value, has none. The values of callers that join the fetch are not used. Default:
-  /// `false`.
+  /// That is the caller for which it starts, the one whose answer it renews in the background, or the one that has prefetched
+  /// it. A fetch of several keys inherits those of the caller of its first key. A fetch that waits for another one of its key
+  /// to end, as after a refresh, has none, and neither has one that a timer starts. The values of callers that join the fetch
+  /// are not used. Default: `false`.
   public var inheritsTaskLocals: Bool
 
   /// The time after its time to live for which a map keeps a stale value; `nil` for no limit.
@@ -172,8 +173,9 @@ public struct CachePolicy: Sendable {
   /// A fetch has its place from the call of the closure until the closure returns:
   ///
   /// - A fetch of several keys takes one place, and so does a batch.
-  /// - Between the attempts of a retried fetch, other fetches use the place, and the next attempt waits for one again. With
-  ///   a ``SharedCacher``, a fetch takes its place before its lease, and keeps both between its attempts.
+  /// - Between the attempts of a retried fetch, other fetches use the place, and the next attempt waits for one again. If
+  ///   there is no room for it to wait, the fetch fails with the error of the attempt before. With a ``SharedCacher``, a
+  ///   fetch takes its place before its lease, and keeps both between its attempts.
   /// - A call that ignores the end of its ``fetchTimeout`` keeps its place until it returns. The next attempt of the same
   ///   fetch waits until then, or for another place: for no longer than another `fetchTimeout`, after which the fetch fails.
   /// - A request in the closure of a fetch of the same cache uses the place of that fetch, also indirectly, through other
@@ -214,7 +216,7 @@ public struct CachePolicy: Sendable {
   ///   - storageTimeout: The time limit for one call of the cacher.
   ///   - writeBehind: How long after a change it is written without a call of `flush`.
   ///   - maximumRetryAfter: The longest wait that an error can request.
-  ///   - inheritsTaskLocals: Whether a fetch inherits the task-local values of its first caller.
+  ///   - inheritsTaskLocals: Whether a fetch inherits the task-local values of the caller that causes it.
   ///   - staleTimeToLive: How long a map keeps a value after its time to live.
   ///   - maximumConcurrentFetches: How many fetches run at the same time.
   ///   - maximumWaitingFetches: How many fetches wait because of that.

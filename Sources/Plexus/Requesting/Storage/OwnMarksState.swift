@@ -194,7 +194,8 @@ struct OwnMarksState: Sendable {
     var result = generation
     // The first generation belongs to every epoch, of which the last one counts.
     if result.epoch == 0 {
-      guard let last = spans.last, spans.contains(where: { $0.isOlder(than: start, in: last.epoch) })
+      guard let last = spans.last,
+        spans.contains(where: { $0.isOlder(than: start, in: last.epoch) })
       else { return result }
       result.epoch = last.epoch
     }

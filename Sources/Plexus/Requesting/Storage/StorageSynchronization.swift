@@ -269,7 +269,7 @@ struct StorageSynchronization<Key: Hashable & Sendable, Value: Sendable>: Sendab
     entry.timeToLive = max(.zero, .nanoseconds(lifetime) - delay)
   }
 
-  /// Removes the copies of the values before those that were cleared: they are no longer the values of their keys.
+  /// Removes the copies of former values of keys whose new values were cleared.
   private mutating func removeCopies(before omitted: [Unwritten]) async {
     var isToBeRemoved = false
     for item in omitted {

@@ -1,9 +1,11 @@
 import Foundation
 import Plexus
 import PlexusSharedTesting
+import Synchronization
 
 /// The operations with a goal, each followed by its peer, if there is one.
-let goalOperations: [Operation] = requestGoals + eventGoals + publisherAndStoreGoals
+let goalOperations: [Operation] =
+  requestGoals + optionGoals + eventGoals + publisherAndStoreGoals
 
 // MARK: - Requests
 
@@ -121,6 +123,98 @@ func filledMultiplexer() -> Multiplexer<Article> {
   let multiplexer = Multiplexer<Article> { Article(1) }
   multiplexer.store(Article(1))
   return multiplexer
+}
+
+// MARK: - Options of maps
+
+/// Each of them is followed by the same operation without the option.
+private let optionGoals: [Operation] = [
+  missOfTenThousand("10,000 waiting for a limit of 1", goal: 100_000, limited(to: 1)),
+  missOfTenThousand("10,000 at once", CachePolicy()),
+  nestedMiss("with a limit of 1", goal: 155_000, limited(to: 1)),
+  nestedMiss("without a limit", CachePolicy()),
+  bulkMissOfOne("that brings 9 other values", goal: 375_000) { _, values in values },
+  bulkMissOfOne("that drops 9 other values") { key, values in [key: values[key] ?? Article(key)] },
+  Operation("map: optimistic update, with tags of values", goal: 285_000, count: 600) { count in
+    let map = MultiplexerMap<Int, Article>(
+      valueTagging: { _, article in [CacheTag(article.number % 2 == 0 ? "even" : "odd")] },
+      onKeyFetch: { Article($0) }
+    )
+    try await updateOptimistically(map, count)
+  },
+  Operation("map: optimistic update", count: 600) { count in
+    try await updateOptimistically(articles(), count)
+  },
+]
+
+/// Returns a policy with a limit for concurrent fetches.
+func limited(to count: Int) -> CachePolicy {
+  var policy = CachePolicy()
+  policy.maximumConcurrentFetches = count
+  return policy
+}
+
+private func missOfTenThousand(
+  _ name: String,
+  goal: Int? = nil,
+  _ policy: CachePolicy
+) -> Operation {
+  Operation("map: miss, \(name)", goal: goal, count: 30_000) { count in
+    let map = MultiplexerMap<Int, Article>(policy: policy) { Article($0) }
+    for first in stride(from: 0, to: count, by: 10_000) {
+      await inChildTasks(first..<first + 10_000) { key in use(try? await map.request(key)) }
+    }
+  }
+}
+
+/// A fetch that requests another key of its map.
+private func nestedMiss(_ name: String, goal: Int? = nil, _ policy: CachePolicy) -> Operation {
+  Operation("map: nested miss, \(name)", goal: goal, count: 300) { count in
+    let inner = Inner()
+    let map = MultiplexerMap<Int, Article>(policy: policy) { key in
+      key < 0 ? Article(key) : try await inner.request(-1 - key)
+    }
+    inner.map.withLock { $0 = map }
+    for key in 0..<count { use(try await map.request(key)) }
+  }
+}
+
+/// The map that a fetch requests from.
+private final class Inner: Sendable {
+  let map = Mutex<MultiplexerMap<Int, Article>?>(nil)
+
+  func request(_ key: Int) async throws -> Article {
+    let map = map.withLock { $0 }
+    guard let map else { throw CancellationError() }
+    return try await map.request(key)
+  }
+}
+
+/// A request of one key of a map whose origin has ten values in each answer.
+private func bulkMissOfOne(
+  _ name: String,
+  goal: Int? = nil,
+  _ answer: @escaping @Sendable (Int, [Int: Article]) -> [Int: Article]
+) -> Operation {
+  Operation("map: bulk miss, one key \(name)", goal: goal, count: 300) { count in
+    let map = MultiplexerMap<Int, Article>.bulk { keys in
+      let key = keys.first ?? 0
+      let values = (key..<key + 10).map { ($0, Article($0)) }
+      return answer(key, Dictionary(uniqueKeysWithValues: values))
+    }
+    for number in 0..<count { use(try await map.request(10 * number)) }
+  }
+}
+
+private func updateOptimistically(_ map: MultiplexerMap<Int, Article>, _ count: Int) async throws {
+  for key in 0..<8 { map.store(Article(key), for: key) }
+  for number in 0..<count {
+    try await map.update(
+      number & 7,
+      optimistically: { $0 = Article($0.number + 1) },
+      commit: {}
+    )
+  }
 }
 
 /// The peer of a map: an actor with a dictionary of values and one of tasks.

@@ -181,12 +181,6 @@ private let mapOperations: [Operation] = [
 
 // MARK: - Options
 
-private func limited(to count: Int) -> CachePolicy {
-  var policy = CachePolicy()
-  policy.maximumConcurrentFetches = count
-  return policy
-}
-
 private let optionOperations: [Operation] = [
   Operation("map: store, with tags of values") { count in
     let map = MultiplexerMap<Int, Article>(
@@ -220,16 +214,6 @@ private let optionOperations: [Operation] = [
   Operation("map: update(key)") { count in
     let map = filledArticles(8)
     for number in 0..<count { use(map.update(number & 7) { $0 = Article($0.number + 1) }) }
-  },
-  Operation("map: optimistic update", count: 600) { count in
-    let map = filledArticles(8)
-    for number in 0..<count {
-      try await map.update(
-        number & 7,
-        optimistically: { $0 = Article($0.number + 1) },
-        commit: {}
-      )
-    }
   },
   Operation("map: clear(where:) of 1 among 1,000", count: 300) { count in
     let map = filledArticles(1_000)

@@ -41,8 +41,13 @@ struct CacheMetrics: Service {
         Counter(label: label, dimensions: cache)
           .increment(by: max(0, now[keyPath: field] - past[keyPath: field]))
       }
-      // Fetches that have exceeded their time limit, and still run.
-      Meter(label: "cache.fetches.abandoned", dimensions: cache).set(now.abandoned)
+      // Abandoned fetches have exceeded their time limit, and still run.
+      for (label, count) in [
+        ("cache.fetches.running", now.running), ("cache.fetches.waiting", now.waiting),
+        ("cache.fetches.abandoned", now.abandoned),
+      ] {
+        Meter(label: label, dimensions: cache).set(count)
+      }
     }
   }
 }

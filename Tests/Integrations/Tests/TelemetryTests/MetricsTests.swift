@@ -29,7 +29,9 @@ import Testing
     #expect(test.counterTotal(label: "cache.fetch.failures", dimensions: cache) == 2)
     let hits = cache + [("cache.result", "hit")]
     #expect(test.counterTotal(label: "cache.requests", dimensions: hits) == 1)
-    #expect(try test.expectMeter("cache.fetches.abandoned", cache).lastValue == 0)
+    for state in ["running", "waiting", "abandoned"] {
+      #expect(try test.expectMeter("cache.fetches.\(state)", cache).lastValue == 0)
+    }
   }
 
   @Test func `the service exports each interval and once more at the end`() async throws {

@@ -68,8 +68,7 @@ import Tracing
         _ = await events.first(events.elements.count + 1)
       }
     }
-    // Only a request that waits for its fetch hands its task-local values on.
-    withKnownIssue { try expectFetchOfRequest() }
+    try expectFetchOfRequest()
   }
 
   private func expectFetchOfRequest() throws {

@@ -130,6 +130,45 @@ import FoundationNetworking
     #expect(heads.withLock { !($0.first ?? "").lowercased().contains("authorization") })
   }
 
+  @Test func `a rejected token is refreshed once for all requests of a client`() async throws {
+    let origin = RawOrigin { connection in
+      let isValid = connection.head()?.lowercased().contains("authorization: bearer new") == true
+      connection.write(
+        isValid
+          ? "HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 2\r\n\r\nok"
+          : "HTTP/1.1 401 Unauthorized\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"
+      )
+    }
+    let fetches = Mutex(0)
+    let answers = try await withTransport { base in
+      let token = Multiplexer<String> {
+        fetches.withLock { $0 += 1 }
+        return "new"
+      }
+      token.store("old")
+      let transport = TokenTransport(
+        base: base,
+        origin: origin.url(),
+        token: token,
+        account: { _ in "ada" }
+      ) {
+        $0.setValue("Bearer " + $1, forHTTPHeaderField: "Authorization")
+      }
+      return try await withThrowingTaskGroup(of: String.self) { group in
+        for number in 0..<20 {
+          group.addTask {
+            let receiver = Body()
+            try await transport.send(URLRequest(url: origin.url("/\(number)")), to: receiver)
+            return receiver.text
+          }
+        }
+        return try await group.reduce(into: []) { $0.append($1) }
+      }
+    }
+    #expect(answers == Array(repeating: "ok", count: 20))
+    #expect(fetches.withLock { $0 } == 1)
+  }
+
   @Test func `a body is sent with its method`() async throws {
     let heads = Mutex<[String]>([])
     let origin = RawOrigin { connection in

@@ -24,6 +24,23 @@ import Testing
   }
 
   @Test(.guarantee(.clearedStatesStayCleared))
+  func `a state that is made for a write while it is cleared is not written`() async throws {
+    let (saved, isClearing) = (Guarded<SavedState?>(nil), Guarded(false))
+    let view = parts.number.map { number in
+      if isClearing.withLock({ $0 }) { saved.withLock { $0 }?.invalidate() }
+      return number
+    }
+    let state = view.persist(in: parts.cacher, as: "key", clock: parts.clock)
+    saved.withLock { $0 = state }
+    parts.number.value = 1
+    isClearing.withLock { $0 = true }
+    try await state.flush()
+    saved.withLock { $0 = nil }
+    #expect(parts.cacher.count(of: .store) == 0)
+    #expect(parts.cacher.value() == nil)
+  }
+
+  @Test(.guarantee(.clearedStatesStayCleared))
   func `a clear waits for a running write, and removes what it has written`() async throws {
     let saved = parts.persist(delay: .zero)
     let gate = parts.cacher.hold(.store)

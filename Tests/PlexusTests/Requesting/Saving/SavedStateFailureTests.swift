@@ -82,6 +82,26 @@ import Testing
   }
 
   @Test(.guarantee(.failedSavesAreTriedAgain))
+  func `a released saved state is tried again although another one had saved before`() async throws
+  {
+    let former = CurrentValue(5)
+    let other = former.persist(in: parts.cacher, as: "key", clock: parts.clock)
+    former.value = 6
+    try await other.flush()
+    parts.cacher.fail(.store)
+    var saved: SavedState? = parts.persist()
+    let writes = saved?.writes()
+    parts.number.value = 1
+    saved = nil
+    _ = await writes?.first(1)
+    parts.cacher.mend()
+    await parts.sleep(.seconds(5))
+    #expect(await writes?.first(2).last == "saved")
+    #expect(parts.cacher.value() == 1)
+    withExtendedLifetime((saved, other)) {}
+  }
+
+  @Test(.guarantee(.failedSavesAreTriedAgain))
   func `a released saved state gives up once its successor has saved`() async throws {
     parts.cacher.fail(.store)
     var saved: SavedState? = parts.persist()

@@ -13,7 +13,8 @@ import Testing
     var order: UInt64 = 0
     var marks: [CacheMark: UInt64] = [:]
     /// The present entry of each name: its tags, its time of storage, and the order since which it is judged.
-    var entries: [String: (tags: [CacheTag], storedAt: Duration, start: UInt64, written: UInt64)] = [:]
+    var entries: [String: (tags: [CacheTag], storedAt: Duration, start: UInt64, written: UInt64)] =
+      [:]
     var history: [String] = []
 
     /// The time of the clock, which is set back now and then, and often stands still.
