@@ -44,7 +44,7 @@ internal import PlexusSupport
 /// - ``add(_:named:describing:)-(MediaLoader,_,_)``
 /// - ``add(_:named:)-(EventBus,_)``
 /// - ``add(_:named:)-(Store<State,Action>,_)``
-/// - ``add(_:named:)-(Broadcaster)``
+/// - ``add(_:named:)-(Broadcaster,_)``
 /// - ``add(named:_:)``
 ///
 /// ### Ending

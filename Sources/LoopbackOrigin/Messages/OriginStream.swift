@@ -6,6 +6,7 @@ internal import PlexusSupport
 /// that the client has not read, so a slow client never makes a queue grow.
 ///
 /// ```swift
+/// let origin = try LoopbackOrigin()
 /// origin.route("/news") { _ in
 ///   let stream = OriginStream()
 ///   stream.write(Array("data: hello\n\n".utf8))

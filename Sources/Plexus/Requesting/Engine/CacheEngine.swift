@@ -128,6 +128,7 @@ class CacheEngine: @unchecked Sendable {
   /// - Parameters:
   ///   - bufferingPolicy: The policy of the stream.
   ///   - hasJoins: Whether it has the events about joins.
+  /// - Returns: The stream.
   final func subscribe(
     bufferingPolicy: BufferingPolicy<CacheEvent>,
     hasJoins: Bool = false
