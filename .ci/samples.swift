@@ -3,7 +3,7 @@
 //
 // Samples of Markdown files are run, and so are those of comments that say what they print: see
 // .ci/sample-runner.swift. Every line of output is a comment of the form // Prints "...", after the statement or on
-// the next line; the order is that of the output. A sample that consists of declarations is compiled only.
+// the next line, in which "…" at the end stands for what varies; the order is that of the output. A sample that consists of declarations is compiled only.
 //
 // A sample with an extension or an entry point stands at file scope instead. Lines of a package
 // manifest are left out, and so are whole files, which begin with their path as a comment. Those of an
