@@ -117,6 +117,25 @@ struct `Limits of an origin that others can reach` {
     await origin.openConnections(atMost: 0)
   }
 
+  @Test func `a client that reads no response is disconnected`() async throws {
+    let clock = ManualClock()
+    var limits = OriginLimits()
+    limits.requestTimeout = .seconds(10)
+    let origin = try LoopbackOrigin(limits: limits, clock: clock)
+    let text = String(repeating: "a", count: 8_000_000)
+    origin.route("/large") { _ in OriginResponse(text: text) }
+    let deaf = try await RawClient(port: origin.port)
+    await clock.sleepers(1)
+    try await deaf.send("GET /large HTTP/1.1\r\nHost: x\r\n\r\n")
+    while origin.statistics.requests["/large"] == nil { await Task.detached {}.value }
+    // The timeout of the response, after that of the request has ended.
+    let deadline = clock.now.advanced(by: .seconds(10))
+    while clock.nextDeadline != deadline || clock.sleeperCount != 1 { await Task.detached {}.value }
+    clock.advance(by: .seconds(10))
+    await origin.openConnections(atMost: 0)
+    #expect(origin.statistics.openConnections == 0)
+  }
+
   @Test func `a new connection takes the place of the one that has waited longest`() async throws {
     var limits = OriginLimits(connections: 2)
     limits.refusesConnections = true

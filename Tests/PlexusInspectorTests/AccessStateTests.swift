@@ -48,6 +48,20 @@ import Testing
     #expect(file().token() != next)
   }
 
+  @Test func `a pipe or a folder in the place of the file of a token is not waited for`() throws {
+    defer { try? FileManager.default.removeItem(atPath: folder) }
+    _ = file().token()
+    try FileManager.default.removeItem(atPath: "\(folder)/8900")
+    #expect(mkfifo("\(folder)/8900", 0o600) == 0)
+    let token = file().token()
+    #expect(file().token() == token)
+    try FileManager.default.createDirectory(
+      atPath: "\(folder)/8902",
+      withIntermediateDirectories: true
+    )
+    #expect(file(8_902).token() != file(8_902).token())
+  }
+
   @Test func `a file that others can read or have put there is not used`() throws {
     defer { try? FileManager.default.removeItem(atPath: folder) }
     let token = file().token()

@@ -47,6 +47,35 @@ import Testing
     }
   }
 
+  /// A collection whose elements cannot be counted.
+  private struct Endless: Collection {
+    let startIndex = 0
+    var endIndex: Int { fatalError("It is counted") }
+    func index(after index: Int) -> Int { index + 1 }
+    subscript(_: Int) -> Int { 0 }
+  }
+
+  /// A structure whose mirror has a label that says too much.
+  private struct Labelled: CustomReflectable {
+    let number: Int
+    var customMirror: Mirror { Mirror(self, children: ["secret": number], displayStyle: .struct) }
+  }
+
+  @Test func `sizes are counted only where that is quick and safe`() {
+    #expect(hidden.text(of: [1, 2]) == "Array<Int>, 2 elements")
+    #expect(hidden.text(of: ["a": 1]).hasSuffix("1 elements"))
+    #expect(hidden.text(of: Data([1])) == "Data, 1 elements")
+    #expect(hidden.text(of: 0...Int.max).hasSuffix("bytes"))
+    #expect(hidden.text(of: Endless()).hasSuffix("bytes"))
+  }
+
+  @Test func `a change of a value with a mirror of its own shows none of its labels`() {
+    let lines = StateDifference([Labelled(number: 1)], [Labelled(number: 2)], hidden).lines
+    #expect(lines.count == 1)
+    #expect(!lines.contains { $0.path.contains("secret") })
+    #expect(StateDifference(Labelled(number: 1), Labelled(number: 2), shown).lines.count == 1)
+  }
+
   @Test func `JSON is what a reader of JSON understands, in one line`() throws {
     let text = (0..<0x3000).compactMap(Unicode.Scalar.init).map(String.init).joined() + "\u{1F600}"
     let json: JSON = [

@@ -20,8 +20,8 @@ public struct OriginLimits: Hashable, Sendable {
   /// The connection that has waited longest for a complete request is closed in favor of a new one.
   public var refusesConnections = false
 
-  /// The maximum time from the beginning of a connection, or from the previous response, to a complete request; `nil` for no
-  /// limit.
+  /// The maximum time from the beginning of a connection, or from the previous response, to a complete request, and in which
+  /// a client reads a response that is no stream; `nil` for no limit.
   ///
   /// The connection is then closed.
   public var requestTimeout: Duration?

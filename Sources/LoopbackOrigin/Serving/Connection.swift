@@ -59,7 +59,7 @@ final class Connection {
     self.mailbox = mailbox
     self.core = core
     parser = RequestParser(limits: core.limits)
-    awaitRequest()
+    limitWait()
   }
 
   deinit {
@@ -152,9 +152,10 @@ final class Connection {
     return .stays
   }
 
-  /// Ends the connection if it still waits for the same request.
+  /// Ends the connection if it still waits for the same request, or for its client to read the same response.
   func expire(_ exchange: Int) -> Outcome {
-    isIdle && exchange == self.exchange ? .ends : .stays
+    let isSending = if case .sends = phase { true } else { false }
+    return (isIdle || isSending) && exchange == self.exchange ? .ends : .stays
   }
 
   private func inputEnds() -> Outcome {
@@ -175,7 +176,7 @@ final class Connection {
     while true {
       switch parser.next() {
       case .needsMore:
-        awaitRequest()
+        limitWait()
         return hasInputEnded ? .ends : .stays
       case .expectsContinue:
         unsent += Array("HTTP/1.1 100 Continue\r\n\r\n".utf8)
@@ -193,8 +194,8 @@ final class Connection {
     }
   }
 
-  /// Limits the time until the next request is complete.
-  private func awaitRequest() {
+  /// Limits the time until the next request is complete, or until the response is sent.
+  private func limitWait() {
     guard let timeout = core.limits.requestTimeout, patience == nil else { return }
     patience = Task.detached(executorPreference: executor) { [core, mailbox, id, exchange] in
       guard (try? await core.clock.sleep(for: timeout)) != nil else { return }
@@ -218,6 +219,7 @@ final class Connection {
     keepsAlive: Bool
   ) -> Outcome {
     stream = response.stream
+    if request != nil { limitWait() }
     transmission = Transmission(
       response,
       to: request,
@@ -258,6 +260,8 @@ final class Connection {
 
   private func end(_ ending: Transmission.Ending) -> Outcome {
     current = nil
+    patience?.cancel()
+    patience = nil
     if ending == .stream, let stream {
       phase = .streams
       stream.attach { [mailbox, id] in mailbox.post(.stream(connection: id)) }

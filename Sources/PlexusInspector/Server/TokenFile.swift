@@ -40,12 +40,13 @@ struct TokenFile {
   }
 
   private func read() -> AccessToken? {
-    let descriptor = unsafe open(path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC)
+    let descriptor = unsafe open(path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK)
     guard descriptor >= 0 else { return nil }
     defer { close(descriptor) }
     var status = stat()
     guard unsafe fstat(descriptor, &status) == 0, status.st_uid == geteuid(),
-      status.st_mode & 0o7777 == 0o600, status.st_nlink == 1, Self.age(of: status) < Self.lifetime
+      // A file, which its owner reads and writes.
+      status.st_mode == 0o100600, status.st_nlink == 1, Self.age(of: status) < Self.lifetime
     else { return nil }
     var bytes = [UInt8](repeating: 0, count: AccessToken.length + 1)
     let count = Self.read(descriptor, &bytes)

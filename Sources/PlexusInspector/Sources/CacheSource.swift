@@ -25,6 +25,7 @@ final class CacheSource: InspectedSource {
 
   func stop() {
     history.stop()
+    _ = probe.flights(0)
   }
 
   var numbers: JSON {
@@ -252,7 +253,6 @@ struct EntryScan {
   private(set) var isOver = false
   private let query: EntryQuery
   private let deadline: ContinuousClock.Instant
-  private var count = 0
 
   init(_ query: EntryQuery, until deadline: ContinuousClock.Instant) {
     self.query = query
@@ -262,8 +262,7 @@ struct EntryScan {
   /// Returns whether there is time for another entry.
   mutating func isLeft() -> Bool {
     guard !isOver else { return false }
-    count += 1
-    if count % 256 == 0, ContinuousClock.now >= deadline { isOver = true }
+    if ContinuousClock.now >= deadline { isOver = true }
     return !isOver
   }
 

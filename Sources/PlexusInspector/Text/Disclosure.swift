@@ -1,3 +1,5 @@
+private import Foundation
+
 /// The rule for showing values, and the texts of values under that rule.
 ///
 /// All texts are bounded, in their length and in the number of parts that are looked at. Instances of classes are not
@@ -43,16 +45,26 @@ struct Disclosure: Sendable {
   static func shape(of value: Any) -> String {
     let type = "\(type(of: value))".shortened(to: 80)
     if let text = value as? String { return "\(type), \(text.utf8.count) bytes" }
-    if let collection = value as? any Collection {
-      return "\(type), \(Self.count(of: collection)) elements"
+    if let collection = value as? any StoredElements {
+      return "\(type), \(collection.count) elements"
     }
     return "\(type), \(Self.size(of: value)) bytes"
   }
 
-  private static func count(of collection: some Collection) -> Int { collection.count }
-
   private static func size<Value>(of value: Value) -> Int { MemoryLayout<Value>.size }
 }
+
+/// A collection that knows its size; for others, counting can take any time, or trap.
+private protocol StoredElements {
+  var count: Int { get }
+}
+
+extension Array: StoredElements {}
+extension ArraySlice: StoredElements {}
+extension ContiguousArray: StoredElements {}
+extension Dictionary: StoredElements {}
+extension Set: StoredElements {}
+extension Data: StoredElements {}
 
 /// A writer of values that stops at a number of characters.
 private struct ValueWriter {

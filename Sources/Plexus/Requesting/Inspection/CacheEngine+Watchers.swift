@@ -27,6 +27,14 @@ extension CacheEngine {
     }
   }
 
+  /// Watches no flights from now on.
+  final func stopWatching() {
+    watchers.release { watchers in
+      watchesFlights.store(false, ordering: .relaxed)
+      return watchers.flights.removeAll()
+    }
+  }
+
   /// Enters flights that are about to be launched; called with no lock held.
   @usableFromInline
   @inline(never)

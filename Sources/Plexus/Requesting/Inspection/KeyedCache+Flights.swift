@@ -11,9 +11,13 @@ extension KeyedCache {
   ///
   /// The first call looks for them among all entries. From then on they are entered in a list when they are launched.
   ///
-  /// - Parameter limit: The maximum number of flights.
+  /// - Parameter limit: The maximum number of flights; with 0, the list is no longer kept.
   /// - Returns: The flights.
   func flightCopies(limit: Int) -> [FlightCopy] {
+    guard limit > 0 else {
+      stopWatching()
+      return []
+    }
     if startWatching() { watchRunning() }
     let now = time.now()
     // One that has ended can be about to be taken out.

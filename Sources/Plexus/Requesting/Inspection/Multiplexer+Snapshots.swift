@@ -71,6 +71,11 @@ extension Multiplexer {
     }
   }
 
+  /// Keeps no list of fetches until ``flight`` is read again.
+  package nonisolated func endFlights() {
+    cache.stopWatching()
+  }
+
   /// Returns a stream of the events of the multiplexer from now on, including the joins of each fetch.
   ///
   /// It has the events of ``Multiplexer/events(bufferingPolicy:)``, in the same order, and

@@ -130,8 +130,8 @@ extension MultiplexerMap {
   /// value meanwhile.
   ///
   /// The first call looks at all entries, and misses fetches whose key was cleared or stored since they began. From then
-  /// on, every fetch enters a list, at the cost of a lock at its beginning and one at its end, until a million fetches have
-  /// begun without another call.
+  /// on, every fetch enters a list, at the cost of a lock at its beginning and one at its end, until a call with a limit of
+  /// 0, or until a million fetches have begun without another call.
   ///
   /// - Parameter limit: The maximum number of fetches.
   /// - Returns: The fetches. The numbers of their callers are read one after another.

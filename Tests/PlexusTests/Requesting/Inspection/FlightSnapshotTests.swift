@@ -24,6 +24,22 @@ import Testing
     #expect(map.flights(limit: 10).isEmpty)
   }
 
+  @Test func `no fetch is listed after a look with a limit of zero, until the next look`()
+    async throws
+  {
+    let map = origin.makeMap(nil, clock: clock)
+    #expect(map.flights(limit: 1).isEmpty)
+    #expect(map.flights(limit: 0).isEmpty)
+    let caller = begin { try await map.request(1) }
+    await origin.begins(1)
+    clock.advance(by: .seconds(5))
+    #expect(map.flights(limit: 1).map(\.age) == [.seconds(5)])
+    #expect(map.flights(limit: 0).isEmpty)
+    origin.gate(1).open()
+    #expect(try await caller.value == 101)
+    #expect(map.flights(limit: 1).isEmpty)
+  }
+
   @Test(.guarantee(.snapshotsOfFetchesAreComplete))
   func `a snapshot of fetches has fetches that began after the first one, in order`()
     async throws
