@@ -27,8 +27,8 @@ extension Options {
                               on one board is shown on all, also on one whose day is not that far. The
                               path of a socket is an address, too. The signal USR1 makes all boards
                               forget
-      --inspect               print the address of a page for the browser that shows the caches, events and
-                              the store of the board while the day is replayed
+      --inspect               print the address of a page for the browser that shows the caches,
+                              events and states of the run
       --help                  show this text
 
     On a terminal, type to filter; Backspace erases a character, Escape the whole filter. The next
