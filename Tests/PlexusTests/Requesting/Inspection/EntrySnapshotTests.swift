@@ -194,20 +194,22 @@ import Testing
 
   @Test(.guarantee(.snapshotsOfEntriesAreOneMoment))
   func `a snapshot of entries is of one moment while another thread changes several keys`()
-    async
+    async throws
   {
     let map = makeMap()
     let keys = 0..<16
     for key in keys { map.store(0, for: key) }
-    let isOver = Gate()
+    let (hasBegun, isOver) = (Gate(), Gate())
     let writer = Task.detached {
       var round = 0
       while !isOver.isOpen {
         round += 1
         for key in keys { map.store(round, for: key) }
+        if round == 1 { hasBegun.open() }
       }
       return round
     }
+    try await hasBegun.wait()
     var isOneMoment = true
     for _ in 0..<2_000 {
       let values = map.entries(limit: 100).sorted { $0.key < $1.key }.compactMap(\.value)
