@@ -71,7 +71,13 @@ public final class Inspector: Sendable {
   ///     sizes, and of cases their names. Keys and tags are shown in both cases.
   /// - Throws: An ``InspectorError`` if the port is in use or not a port.
   public convenience init(port: Int = 0, showsValues: Bool = false) async throws {
-    let caches = FileManager.default.urls(for: .cachesDirectory, in: .userDomainMask).first
+    // A new user has no such folder yet.
+    let caches = try? FileManager.default.url(
+      for: .cachesDirectory,
+      in: .userDomainMask,
+      appropriateFor: nil,
+      create: true
+    )
     try self.init(
       port: port,
       showsValues: showsValues,
@@ -109,8 +115,8 @@ public final class Inspector: Sendable {
 
   /// Stops the inspector permanently.
   ///
-  /// When this method returns, the port is free, pages are disconnected, and nothing is recorded or held any longer. A page
-  /// that is still open says so. Can be called several times; cancelling the task has no effect.
+  /// When this method returns, the port is free, pages are disconnected, and nothing is recorded any longer; what was
+  /// recorded is released shortly afterwards. A page that is still open says so. Can be called several times; cancelling the task has no effect.
   public func stop() async {
     end()
   }

@@ -48,7 +48,9 @@ import Testing
     #expect(file().token() != next)
   }
 
-  @Test func `a pipe or a folder in the place of the file of a token is not waited for`() throws {
+  @Test func `a pipe that has the path of the file of a token is not waited for, and no folder`()
+    throws
+  {
     defer { try? FileManager.default.removeItem(atPath: folder) }
     _ = file().token()
     try FileManager.default.removeItem(atPath: "\(folder)/8900")

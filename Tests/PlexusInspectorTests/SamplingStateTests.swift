@@ -154,6 +154,9 @@ extension OriginStream {
     #expect(state.count == 1_000 && state.recentCount == 600)
     #expect(numbers(state, since: 0) == [400, 401, 1_000])
     #expect(state.item(401)?.record == 401 && state.item(402) == nil && state.item(0) == nil)
+    var later = JournalState<Int>(capacity: 10)
+    _ = later.append(5_000, at: 1, isOpen: false, number: 5_000)
+    #expect(later.count == 5_000 && later.recentCount == 1, "The others are from before")
     // A log that begins again has smaller numbers.
     _ = state.append(1, at: 3, isOpen: false, number: 1)
     #expect(state.count == 1_001 && state.item(1_001)?.record == 1)

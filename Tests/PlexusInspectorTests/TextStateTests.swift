@@ -69,6 +69,14 @@ import Testing
     #expect(hidden.text(of: Endless()).hasSuffix("bytes"))
   }
 
+  @Test func `a text is short in bytes, too, whatever its characters have`() {
+    let marks = "a" + String(repeating: "\u{301}", count: 100_000)
+    #expect(marks.shortened(to: 100).utf8.count <= 400 + "…".utf8.count)
+    #expect(String(repeating: "a", count: 101).shortened(to: 100).count == 101)
+    #expect("héllo".shortened(to: 5) == "héllo")
+    #expect(String(repeating: "é", count: 5).shortened(to: 4) == "éééé…")
+  }
+
   @Test func `a change of a value with a mirror of its own shows none of its labels`() {
     let lines = StateDifference([Labelled(number: 1)], [Labelled(number: 2)], hidden).lines
     #expect(lines.count == 1)

@@ -75,9 +75,12 @@ final class Connection {
     return flags
   }
 
-  /// Whether the connection waits for a complete request.
+  /// Whether the connection waits for a complete request, or for the client's disconnection after the last response.
   var isIdle: Bool {
-    if case .receives = phase { true } else { false }
+    switch phase {
+    case .receives, .drains: true
+    case .isAnswered, .sends, .pauses, .stalls, .streams: false
+    }
   }
 
   private var wantsInput: Bool {

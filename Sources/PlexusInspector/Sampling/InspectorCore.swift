@@ -35,6 +35,8 @@ final class InspectorCore: Sendable {
 
   /// The maximum number of open pages.
   static let pageLimit = 4
+  /// The maximum number of characters of a name, besides a number.
+  private static let nameLimit = 80
   /// The maximum number of sources.
   static let sourceLimit = 256
   /// The times before and after the logs are read, a frame apart.
@@ -62,6 +64,7 @@ final class InspectorCore: Sendable {
   ///
   /// A name that a live source has gets a number; a source that has ended is replaced.
   func add(_ source: any InspectedSource, named name: String) {
+    let name = name.shortened(to: Self.nameLimit)
     let listed = state.withLock { $0.sources }
     let ended = Set(listed.filter(\.source.hasEnded).map(\.id))
     let (isAdded, released) = state.withLock { state -> (Bool, [Listed]) in
@@ -94,6 +97,7 @@ final class InspectorCore: Sendable {
 
   /// Removes the sources with a name.
   func remove(named name: String) {
+    let name = name.shortened(to: Self.nameLimit)
     let removed = state.withLock { state in
       let removed = state.sources.filter { $0.name == name }
       state.sources.removeAll { $0.name == name }
@@ -172,7 +176,7 @@ final class InspectorCore: Sendable {
       sources.map { listed in
         let hasEnded = listed.source.hasEnded
         return [
-          "id": .int(listed.id), "name": .string(listed.name.shortened(to: 80)),
+          "id": .int(listed.id), "name": .string(listed.name),
           "kind": .string(listed.source.kind.rawValue), "ended": .bool(hasEnded),
           "numbers": hasEnded ? .object([]) : listed.source.numbers,
         ]

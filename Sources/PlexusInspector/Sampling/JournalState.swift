@@ -45,7 +45,8 @@ struct JournalState<Record: Sendable>: Sendable {
     number: Int? = nil
   ) -> ArraySlice<Item> {
     let number = max(number ?? 0, count + 1)
-    if time != nil { recentCount += number - count }
+    // What the log has counted for other readers before is not recent.
+    if time != nil { recentCount += count == 0 ? 1 : number - count }
     count = number
     revision += 1
     items.append(

@@ -79,6 +79,7 @@ final class CacheSource: InspectedSource {
     let count = probe.numbers()?.count ?? 0
     var scan = EntryScan(query, until: start + EntryScan.patience)
     var matchCount: Int?
+    var isCut = false
     if let found = Self.firstByKey(entries, query, &scan) {
       for row in found.rows { selection.consider(row) }
       matchCount = found.matchCount
@@ -88,13 +89,15 @@ final class CacheSource: InspectedSource {
       for part in 0..<parts where !scan.isOver {
         let rows = entries(2 * EntryScan.part) { scan.includes($0, part: part, of: parts) }
         for row in rows { selection.consider(row) }
+        // There are more failures, which are not counted, or more than a loader counts.
+        if rows.count == 2 * EntryScan.part { isCut = true }
       }
     }
     let (window, hasMore) = selection.finish()
     return [
       "count": .int(count),
       "matches": .int(matchCount ?? selection.matchCount),
-      "isComplete": .bool(!scan.isOver),
+      "isComplete": .bool(!scan.isOver && !isCut),
       "hasMore": .bool(hasMore),
       "took": .seconds(ContinuousClock.now - start),
       "rows": .array(window.map { json($0.row, key: $0.position.key) }),

@@ -156,7 +156,14 @@ private struct ValueWriter {
 
 extension String {
   /// Returns the text, or its beginning with an ellipsis.
+  ///
+  /// A character can have any number of marks, so that the number of bytes is limited, too: to four times the number.
   func shortened(to count: Int) -> String {
-    utf8.count <= count ? self : String(prefix(count)) + "…"
+    guard utf8.count > count else { return self }
+    var text = Substring(prefix(count))
+    while text.utf8.count > 4 * count {
+      text = Substring(text.unicodeScalars.prefix(text.unicodeScalars.count / 2))
+    }
+    return text.endIndex == endIndex ? self : text + "…"
   }
 }
