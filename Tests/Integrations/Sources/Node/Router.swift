@@ -1,5 +1,6 @@
 import Hummingbird
 import Plexus
+import ServiceLifecycle
 
 /// The tenant of a user is in the id: 7001 belongs to the tenant 7.
 struct User: ResponseCodable, Sendable {
@@ -32,10 +33,12 @@ func addRoutes(
     try await EventBus.shared.publish(UserRenamed(id: id))
     return HTTPResponse.Status.accepted
   }
-  // Answers once the node has received an event of the user.
+  // Answers once the node has received an event of the user, and if it ends before.
   router.get("renamed/:id") { _, context in
     let id = try context.parameters.require("id", as: Int.self)
-    for await ids in renamed.subscribe() where ids.contains(id) { break }
-    return HTTPResponse.Status.ok
+    for await ids in renamed.subscribe().cancelOnGracefulShutdown() where ids.contains(id) {
+      return HTTPResponse.Status.ok
+    }
+    return HTTPResponse.Status.serviceUnavailable
   }
 }

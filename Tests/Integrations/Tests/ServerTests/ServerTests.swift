@@ -179,6 +179,20 @@ import Testing
     }
   }
 
+  @Test func `a node ends although a request waits for an event that does not come`() async throws {
+    try await withNodes { nodes, _ in
+      try await withThrowingTaskGroup(of: Int.self) { group in
+        for _ in 0..<3 { group.addTask { try await nodes[0].status("renamed/7001", .get) } }
+        // It has accepted them when it answers later ones.
+        for _ in 0..<20 { _ = try await nodes[0].status("ready", .get) }
+        nodes[0].terminate()
+        for try await status in group { #expect(status == 503) }
+      }
+      _ = try nodes[0].lastLine()
+      #expect(nodes[0].exitStatus() == 0)
+    }
+  }
+
   @Test func `a node is ready from its first connection to its signal`() async throws {
     try await withNodes(notice: 5_000, isReady: false) { nodes, database, redis in
       try database.write("Ada", 7_001)
