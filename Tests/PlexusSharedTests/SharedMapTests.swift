@@ -208,6 +208,19 @@ struct `Maps with a shared tier` {
     #expect(b.fetchCount == 0)
   }
 
+  @Test func `values that were not requested are not stored beside a shared tier`() async throws {
+    let bulk = MultiplexerMap<String, String>.bulk(
+      id: "values",
+      cacher: engine.node(),
+      clock: clock
+    ) { keys in
+      Dictionary(uniqueKeysWithValues: (keys + ["other"]).map { ($0, "bulk") })
+    }
+    #expect(try await bulk.request("a") == "bulk")
+    #expect(bulk.keys == ["a"])
+    #expect(try await b.map.request("other") == "1")
+  }
+
   @Test(.guarantee(.severalKeysTakeOneRoundTrip))
   func `a fetch of several keys leaves out what another node fetches`() async throws {
     let fetches = Log<Set<String>>()

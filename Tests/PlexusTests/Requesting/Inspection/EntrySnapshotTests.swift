@@ -200,7 +200,7 @@ import Testing
     let keys = 0..<16
     for key in keys { map.store(0, for: key) }
     let (hasBegun, isOver) = (Gate(), Gate())
-    let writer = Task.detached {
+    let writer = Task.detached(executorPreference: TestThreads(1)) {
       var round = 0
       while !isOver.isOpen {
         round += 1
