@@ -55,9 +55,9 @@ extension Inspector {
   ///   - map: The cache, which is held weakly.
   ///   - name: The name on the page.
   ///   - describing: A closure that returns the text of a key for the page, for example without personal data. It is held
-  ///     until the source is removed, and called for every key that is searched: pages wait for it, so it must be quick. Give different keys different texts: of more
-  ///     than 1,000 keys with the same text, the page lists 1,000. The page then shows events of the cache without keys,
-  ///     except the history of an entry.
+  ///     until the source is removed, and called for every key that is searched: pages wait for it, so it must be quick. Give
+  ///     different keys different texts: of more than 1,000 keys with the same text, the page lists 1,000. The page then
+  ///     shows events of the cache without keys, except the history of an entry.
   public func add<Key: Hashable & Sendable, Value: Sendable>(
     _ map: MultiplexerMap<Key, Value>,
     named name: String,

@@ -44,15 +44,24 @@ struct `Maps with a shared tier and a limit` {
     #expect(a.fetchCount == 1)
   }
 
+  /// Lets a node wait for the fetch of another one, which is held at its gate.
+  private func beginWait(
+    of node: SharedNode,
+    for owner: SharedNode
+  ) async -> (other: Task<String, any Error>, waiting: Task<String, any Error>) {
+    owner.gate.close()
+    let other = Task { try await owner.map.request("1") }
+    await owner.gate.arrivals(1)
+    let waiting = Task { try await node.map.request("1") }
+    await clock.sleepers(1)
+    return (other, waiting)
+  }
+
   @Test func `a fetch of a shared map that waits for another node needs no place meanwhile`()
     async throws
   {
     let (a, b) = (makeNode(1), makeNode(nil))
-    b.gate.close()
-    let other = Task { try await b.map.request("1") }
-    await b.gate.arrivals(1)
-    let waiting = Task { try await a.map.request("1") }
-    await clock.sleepers(1)
+    let (other, waiting) = await beginWait(of: a, for: b)
     #expect(try await a.map.request("2") == "1")
     b.gate.open()
     #expect(try await waiting.value == "1")
@@ -136,11 +145,7 @@ struct `Maps with a shared tier and a limit` {
   @Test(.guarantee(.fetchesStayWithinTheirLimit))
   func `a fetch that has waited for another node gets its entry without a place`() async throws {
     let (a, b) = (makeNode(1), makeNode(nil))
-    b.gate.close()
-    let other = Task { try await b.map.request("1") }
-    await b.gate.arrivals(1)
-    let waiting = Task { try await a.map.request("1") }
-    await clock.sleepers(1)
+    let (other, waiting) = await beginWait(of: a, for: b)
     a.gate.close()
     let busy = Task { try await a.map.request("2") }
     await a.gate.arrivals(1)

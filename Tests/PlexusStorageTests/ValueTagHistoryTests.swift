@@ -33,18 +33,10 @@ private struct Offline: ConnectivityFailure {
   private let origin = Guarded<Person?>(nil)
 
   private func map(_ cacher: any Cacher<Person>) -> MultiplexerMap<String, Person> {
-    var policy = CachePolicy()
-    policy.cacherRead = .beforeFetch
-    return MultiplexerMap(
-      id: "people",
-      policy: policy,
-      cacher: cacher,
-      valueTagging: { _, person in [Self.tag(person.age ?? 0)] },
-      onKeyFetch: { [origin] _ in
-        guard let person = origin.withLock({ $0 }) else { throw Offline() }
-        return person
-      }
-    )
+    taggedPeople(cacher) { [origin] _ in
+      guard let person = origin.withLock({ $0 }) else { throw Offline() }
+      return person
+    }
   }
 
   private static func tag(_ age: Int) -> CacheTag { CacheTag("age:\(age)") }

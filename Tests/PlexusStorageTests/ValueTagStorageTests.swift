@@ -5,20 +5,8 @@ import TestSupport
 import Testing
 
 @Suite(.fewAtOnce) struct `Stored tags of values` {
-  private func map(
-    _ cacher: any Cacher<Person>,
-    fetch: @escaping @concurrent @Sendable (String) async throws -> Person = { _ in throw Fetched()
-    }
-  ) -> MultiplexerMap<String, Person> {
-    var policy = CachePolicy()
-    policy.cacherRead = .beforeFetch
-    return MultiplexerMap(
-      id: "people",
-      policy: policy,
-      cacher: cacher,
-      valueTagging: { _, person in [CacheTag("age:\(person.age ?? 0)")] },
-      onKeyFetch: fetch
-    )
+  private func map(_ cacher: any Cacher<Person>) -> MultiplexerMap<String, Person> {
+    taggedPeople(cacher) { _ in throw Fetched() }
   }
 
   @Test(.guarantee(.valueTagsAreFenced), arguments: CacherKind.allCases)
@@ -43,7 +31,7 @@ import Testing
   ) async throws {
     let folder = try TemporaryFolder()
     let gate = Gate()
-    let first = map(try kind.open(folder.path)) { _ in
+    let first = taggedPeople(try kind.open(folder.path)) { _ in
       try await gate.wait()
       return Person(name: "Ada", age: 5)
     }

@@ -86,7 +86,7 @@ private func continuousNanoseconds() -> Nanoseconds {
 ///
 /// Used only for times that must remain meaningful after a restart.
 @usableFromInline
-func wallClockTime() -> Duration {
+package func wallClockTime() -> Duration {
   #if canImport(WASILibc)
   var time = timespec()
   unsafe timespec_get(&time, TIME_UTC)

@@ -53,18 +53,15 @@ final class FetchLimit: Sendable {
 
   /// The work that remains after unlocking.
   private struct Effects: Sendable {
-    var granted: [OneShot<Admission>] = []
-    var refused: [OneShot<Admission>] = []
-    var cancelled: [OneShot<Admission>] = []
+    /// Waits that have ended.
+    var ended: [(wait: OneShot<Admission>, admission: Admission)] = []
     /// Fetches whose places are free for fetches that they wait for.
     var exposed: [Flight] = []
     /// Fetches to be released.
     var released: [Flight] = []
 
     func perform() {
-      for admission in granted { admission.set(.granted) }
-      for admission in refused { admission.set(.refused) }
-      for admission in cancelled { admission.set(.cancelled) }
+      for (wait, admission) in ended { wait.set(admission) }
     }
   }
 
@@ -151,11 +148,11 @@ final class FetchLimit: Sendable {
       switch arrival {
       case .begins: return false
       case .refused:
-        effects.refused.append(admission)
+        effects.ended.append((admission, .refused))
         return false
       case .waits(let displaced):
         if let displaced, let other = state.guests[displaced]?.admission {
-          effects.refused.append(other)
+          effects.ended.append((other, .refused))
         }
         return true
       }
@@ -203,7 +200,7 @@ final class FetchLimit: Sendable {
       if isNew {
         add(Guest(flight: flight), &state)
       } else if let admission = state.guests[id]?.admission {
-        effects.granted.append(admission)
+        effects.ended.append((admission, .granted))
       }
       return true
     }
@@ -287,12 +284,18 @@ final class FetchLimit: Sendable {
 
   /// Removes a cancelled fetch from the queue, and ends its wait: it can wait in a task that continues.
   func forget(_ flight: Flight) {
-    guard Self.isAnyWaiting else { return }
+    endWait(of: flight, with: .cancelled)
+  }
+
+  /// Ends the wait of a fetch, unless it has its place.
+  ///
+  /// It can have been withdrawn, so that none is in the queue.
+  private func endWait(of flight: Flight, with admission: Admission) {
     change { state, effects in
       let id = ObjectIdentifier(flight)
       _ = state.places.withdraw(id)
-      guard !state.places.isInside(id), let admission = state.guests[id]?.admission else { return }
-      effects.cancelled.append(admission)
+      guard !state.places.isInside(id), let wait = state.guests[id]?.admission else { return }
+      effects.ended.append((wait, admission))
     }
   }
 
@@ -339,7 +342,7 @@ final class FetchLimit: Sendable {
         state.places.arrive(id, of: whole, beside: whole),
         let admission = state.guests[id]?.admission
       {
-        effects.granted.append(admission)
+        effects.ended.append((admission, .granted))
       }
       if !state.places.hasPlace(whole) { state.lines[whole] = nil }
     }
@@ -356,7 +359,7 @@ final class FetchLimit: Sendable {
     _ effects: inout Effects
   ) {
     if let id = departure.granted, let admission = state.guests[id]?.admission {
-      effects.granted.append(admission)
+      effects.ended.append((admission, .granted))
     }
     guard state.places.waitingCount > 0 else { return }
     effects.exposed += departure.exposed.compactMap { state.flight(of: $0) }
@@ -385,17 +388,8 @@ final class FetchLimit: Sendable {
   ) async -> Admission {
     enter(flight)
     guard let timeout, !isInside(flight) else { return await admission(of: flight) }
-    let timer = clock.timer(timeout) { self.refuse(flight) }
+    let timer = clock.timer(timeout) { self.endWait(of: flight, with: .refused) }
     defer { timer.cancel() }
     return await admission(of: flight)
-  }
-
-  /// Refuses a fetch that still waits.
-  private func refuse(_ flight: Flight) {
-    change { state, effects in
-      let id = ObjectIdentifier(flight)
-      guard state.places.withdraw(id), let admission = state.guests[id]?.admission else { return }
-      effects.refused.append(admission)
-    }
   }
 }

@@ -1,4 +1,5 @@
 internal import LoopbackOrigin
+internal import Plexus
 internal import PlexusSupport
 
 /// The sources of an inspector, its open pages, and the task that sends them what has changed.
@@ -174,17 +175,17 @@ final class InspectorCore: Sendable {
     let (sources, pages, omittedCount) = state.withLock { ($0.sources, $0.pages, $0.omittedCount) }
     let overview = JSON.array(
       sources.map { listed in
-        let hasEnded = listed.source.hasEnded
+        let numbers = listed.source.numbers
         return [
           "id": .int(listed.id), "name": .string(listed.name),
-          "kind": .string(listed.source.kind.rawValue), "ended": .bool(hasEnded),
-          "numbers": hasEnded ? .object([]) : listed.source.numbers,
+          "kind": .string(listed.source.kind.rawValue), "ended": .bool(numbers == nil),
+          "numbers": numbers ?? .object([]),
         ]
       }
     )
     for (id, page) in pages where page.stream.isWritable {
       var frame: JSON = [
-        "run": .string(run), "time": .decimal(secondsSince1970()),
+        "run": .string(run), "time": .decimal(wallClockTime().seconds),
         "showsValues": .bool(disclosure.showsValues), "omittedSources": .int(omittedCount),
         "sources": overview,
       ]

@@ -1,3 +1,4 @@
+internal import Plexus
 internal import PlexusSupport
 
 /// The newest records of a stream, which a task reads at the pace of the open pages.
@@ -43,7 +44,7 @@ final class Journal<Record: Sendable>: Sendable {
         guard !Task.isCancelled, let self else { return }
         let now = ContinuousClock.now
         // What has waited since an unknown time has none.
-        append(record, at: pace.isSettled ? secondsSince1970() : nil)
+        append(record, at: pace.isSettled ? wallClockTime().seconds : nil)
         count += 1
         guard count >= Self.burst || now >= end else { continue }
         await pace.nextBeat()

@@ -33,13 +33,13 @@ struct TokenFile {
 
   /// Returns the kept token, or a new one, which is then kept.
   func token() -> AccessToken {
-    if let token = read() { return token }
+    if let token = load() { return token }
     let token = AccessToken()
-    write(token)
+    keep(token)
     return token
   }
 
-  private func read() -> AccessToken? {
+  private func load() -> AccessToken? {
     let descriptor = unsafe open(path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK)
     guard descriptor >= 0 else { return nil }
     defer { close(descriptor) }
@@ -49,24 +49,11 @@ struct TokenFile {
       status.st_mode == 0o100600, status.st_nlink == 1, Self.age(of: status) < Self.lifetime
     else { return nil }
     var bytes = [UInt8](repeating: 0, count: AccessToken.length + 1)
-    let count = Self.read(descriptor, &bytes)
+    let count = unsafe read(descriptor, &bytes, bytes.count)
     return AccessToken(String(decoding: bytes.prefix(max(0, count)), as: UTF8.self))
   }
 
-  private static func read(_ descriptor: Int32, _ bytes: inout [UInt8]) -> Int {
-    let count = bytes.count
-    #if canImport(Darwin)
-    return unsafe Darwin.read(descriptor, &bytes, count)
-    #elseif canImport(Glibc)
-    return unsafe Glibc.read(descriptor, &bytes, count)
-    #elseif canImport(Musl)
-    return unsafe Musl.read(descriptor, &bytes, count)
-    #else
-    return unsafe Android.read(descriptor, &bytes, count)
-    #endif
-  }
-
-  private func write(_ token: AccessToken) {
+  private func keep(_ token: AccessToken) {
     _ = unsafe mkdir(folder, 0o700)
     // Not through a file that has been put there.
     _ = unsafe unlink(path)
@@ -74,15 +61,7 @@ struct TokenFile {
     guard descriptor >= 0 else { return }
     defer { close(descriptor) }
     let bytes = Array(token.text.utf8)
-    #if canImport(Darwin)
-    _ = unsafe Darwin.write(descriptor, bytes, bytes.count)
-    #elseif canImport(Glibc)
-    _ = unsafe Glibc.write(descriptor, bytes, bytes.count)
-    #elseif canImport(Musl)
-    _ = unsafe Musl.write(descriptor, bytes, bytes.count)
-    #else
-    _ = unsafe Android.write(descriptor, bytes, bytes.count)
-    #endif
+    _ = unsafe write(descriptor, bytes, bytes.count)
   }
 
   /// The seconds since the file was written; the lifetime for a file of the future.

@@ -6,7 +6,6 @@ internal import Plexus
 final class BroadcasterSource: InspectedSource {
   /// The closures by which a broadcaster is read.
   struct Probe: Sendable {
-    let hasEnded: @Sendable () -> Bool
     let sentCount: @Sendable () -> Int?
     let subscriberCount: @Sendable () -> Int?
     let subscribers: @Sendable () -> [SubscriberSnapshot]
@@ -26,7 +25,6 @@ final class BroadcasterSource: InspectedSource {
       read = { broadcaster }
     }
     probe = Probe(
-      hasEnded: { read() == nil },
       sentCount: { read()?.sentCount },
       subscriberCount: { read()?.subscriberCount },
       subscribers: { read()?.subscriberSnapshots(limit: Self.limit) ?? [] }
@@ -37,10 +35,8 @@ final class BroadcasterSource: InspectedSource {
 
   var kind: SourceKind { .broadcaster }
 
-  var hasEnded: Bool { probe.hasEnded() }
-
-  var numbers: JSON {
-    guard let subscriberCount = probe.subscriberCount() else { return .object([]) }
+  var numbers: JSON? {
+    guard let subscriberCount = probe.subscriberCount() else { return nil }
     let json: JSON = ["subscribers": .int(subscriberCount)]
     return probe.sentCount().map { json.adding(["sent": .int($0)]) } ?? json
   }

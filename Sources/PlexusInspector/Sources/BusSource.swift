@@ -19,8 +19,6 @@ final class BusSource: InspectedSource {
 
   var kind: SourceKind { .bus }
 
-  var hasEnded: Bool { bus == nil }
-
   func start(_ pace: Pace) {
     if let bus { posts.read(bus.posts(), pace: pace) }
   }
@@ -29,7 +27,8 @@ final class BusSource: InspectedSource {
     posts.stop()
   }
 
-  var numbers: JSON {
+  var numbers: JSON? {
+    guard bus != nil else { return nil }
     let counts = posts.counts
     return ["posts": .int(counts.all), "recent": .int(counts.recent)]
   }

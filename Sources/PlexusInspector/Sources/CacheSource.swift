@@ -17,8 +17,6 @@ final class CacheSource: InspectedSource {
     history = Journal(capacity: Self.limits.history)
   }
 
-  var hasEnded: Bool { probe.numbers() == nil }
-
   func start(_ pace: Pace) {
     if let events = probe.events?() { history.read(events, pace: pace) }
   }
@@ -28,8 +26,8 @@ final class CacheSource: InspectedSource {
     _ = probe.flights(0)
   }
 
-  var numbers: JSON {
-    guard let numbers = probe.numbers() else { return .object([]) }
+  var numbers: JSON? {
+    guard let numbers = probe.numbers() else { return nil }
     var json = JSON.object([])
     if let count = numbers.count { json = json.adding(["count": .int(count)]) }
     guard let statistics = numbers.statistics else { return json }

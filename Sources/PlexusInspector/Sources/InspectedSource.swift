@@ -5,9 +5,6 @@ protocol InspectedSource: Sendable {
   /// The kind of the source, which chooses its part of the page.
   var kind: SourceKind { get }
 
-  /// Whether what it shows was released.
-  var hasEnded: Bool { get }
-
   /// Begins to read logs.
   func start(_ pace: Pace)
 
@@ -17,8 +14,8 @@ protocol InspectedSource: Sendable {
   /// Prepares details for a page that shows the source.
   func prepare()
 
-  /// The numbers for the overview, whose differences the page draws.
-  var numbers: JSON { get }
+  /// The numbers for the overview, whose differences the page draws; `nil` once what the source shows was released.
+  var numbers: JSON? { get }
 
   /// Returns what a page shows beside the numbers.
   ///
@@ -47,6 +44,9 @@ enum SourceKind: String, Sendable {
 }
 
 extension InspectedSource {
+  /// Whether what it shows was released.
+  var hasEnded: Bool { numbers == nil }
+
   func start(_ pace: Pace) {}
 
   func stop() {}

@@ -20,8 +20,6 @@ final class StoreSource<State: Sendable, Action: Sendable>: InspectedSource {
 
   var kind: SourceKind { .store }
 
-  var hasEnded: Bool { store == nil }
-
   func start(_ pace: Pace) {
     if let store { actions.read(store.actions(), pace: pace) }
   }
@@ -30,8 +28,8 @@ final class StoreSource<State: Sendable, Action: Sendable>: InspectedSource {
     actions.stop()
   }
 
-  var numbers: JSON {
-    guard let store else { return .object([]) }
+  var numbers: JSON? {
+    guard let store else { return nil }
     let counts = actions.counts
     return [
       "actions": .int(counts.all), "recent": .int(counts.recent),

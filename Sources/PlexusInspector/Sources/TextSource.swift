@@ -1,3 +1,4 @@
+internal import Plexus
 internal import PlexusSupport
 
 /// A closure that returns a text.
@@ -21,8 +22,6 @@ final class TextSource: InspectedSource {
 
   var kind: SourceKind { .text }
 
-  var hasEnded: Bool { state.withLock { $0.snapshot == nil } }
-
   func stop() {
     let released = state.withLock { state in
       defer { (state.snapshot, state.call) = (nil, nil) }
@@ -42,7 +41,7 @@ final class TextSource: InspectedSource {
   }
 
   private func finish(_ text: String) {
-    let time = secondsSince1970()
+    let time = wallClockTime().seconds
     let released = state.withLock { state in
       defer { (state.text, state.time, state.call) = (text, time, nil) }
       return state.call
@@ -50,7 +49,7 @@ final class TextSource: InspectedSource {
     withExtendedLifetime(released) {}
   }
 
-  var numbers: JSON { .object([]) }
+  var numbers: JSON? { state.withLock { $0.snapshot == nil ? nil : .object([]) } }
 
   func details(since revision: Int) -> (JSON, revision: Int) {
     let (text, time) = state.withLock { ($0.text, $0.time) }

@@ -38,6 +38,13 @@ public struct MediaFlightSnapshot: Sendable {
   public let callerCount: Int
   /// Whether it has not begun.
   public let isWaiting: Bool
+
+  init<Key, Value>(_ flight: MultiplexerMap<Key, Value>.FlightSnapshot, _ item: MediaItem) {
+    key = item.text
+    age = flight.age
+    callerCount = flight.callerCount
+    isWaiting = flight.isWaiting
+  }
 }
 
 extension ImageLoader {
@@ -70,14 +77,7 @@ extension ImageLoader {
   /// - Returns: The values.
   /// - Precondition: The limit is not negative.
   public nonisolated func flights(limit: Int) -> [MediaFlightSnapshot] {
-    images.flights(limit: limit).map { flight in
-      MediaFlightSnapshot(
-        key: flight.key.text,
-        age: flight.age,
-        callerCount: flight.callerCount,
-        isWaiting: flight.isWaiting
-      )
-    }
+    images.flights(limit: limit).map { MediaFlightSnapshot($0, $0.key) }
   }
 }
 
@@ -88,14 +88,7 @@ extension MediaLoader {
   /// - Returns: The downloads.
   /// - Precondition: The limit is not negative.
   public nonisolated func flights(limit: Int) -> [MediaFlightSnapshot] {
-    flights.flights(limit: limit).map { flight in
-      MediaFlightSnapshot(
-        key: flight.key.entry.item.text,
-        age: flight.age,
-        callerCount: flight.callerCount,
-        isWaiting: flight.isWaiting
-      )
-    }
+    flights.flights(limit: limit).map { MediaFlightSnapshot($0, $0.key.entry.item) }
   }
 }
 

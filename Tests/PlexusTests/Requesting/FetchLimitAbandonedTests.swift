@@ -86,11 +86,11 @@ import Testing
     #expect(try await nested.recorder.first(1)[0].value == 201)
   }
 
-  @Test(.guarantee(.fetchesStayWithinTheirLimit))
-  func `a fetch whose attempt never ends does not wait for itself before the next one for good`()
-    async throws
-  {
-    let map = origin.makeMap(1, clock: clock, isStubborn: true) {
+  /// Requests a value whose first attempt continues after its time limit, and lets the time of the second one come.
+  private func beginSecondAttempt(
+    _ maximum: Int
+  ) async -> (map: MultiplexerMap<Int, Int>, caller: Task<Int, any Error>) {
+    let map = origin.makeMap(maximum, clock: clock, isStubborn: true) {
       $0.fetchTimeout = .seconds(10)
       $0.retry = .exponential(attempts: 2, base: .seconds(1), cap: .seconds(1), jitter: 0)
     }
@@ -100,6 +100,14 @@ import Testing
     clock.advance(by: .seconds(10))
     await clock.sleepers(1)
     clock.advance(by: .seconds(1))
+    return (map, caller)
+  }
+
+  @Test(.guarantee(.fetchesStayWithinTheirLimit))
+  func `a fetch whose attempt never ends does not wait for itself before the next one for good`()
+    async throws
+  {
+    let (map, caller) = await beginSecondAttempt(1)
     // It waits for another place.
     await clock.sleepers(1)
     #expect(map.statistics.waiting == 1)
@@ -114,16 +122,7 @@ import Testing
 
   @Test(.guarantee(.fetchesStayWithinTheirLimit))
   func `the next attempt begins when the call of the one before has returned`() async throws {
-    let map = origin.makeMap(1, clock: clock, isStubborn: true) {
-      $0.fetchTimeout = .seconds(10)
-      $0.retry = .exponential(attempts: 2, base: .seconds(1), cap: .seconds(1), jitter: 0)
-    }
-    let caller = begin { try await map.request(1) }
-    await origin.begins(1)
-    await clock.sleepers(1)
-    clock.advance(by: .seconds(10))
-    await clock.sleepers(1)
-    clock.advance(by: .seconds(1))
+    let (map, caller) = await beginSecondAttempt(1)
     await clock.sleepers(1)
     origin.gate(1).open()
     #expect(try await caller.value == 201)
@@ -131,16 +130,7 @@ import Testing
   }
 
   @Test func `the next attempt takes another place, if there is one`() async throws {
-    let map = origin.makeMap(2, clock: clock, isStubborn: true) {
-      $0.fetchTimeout = .seconds(10)
-      $0.retry = .exponential(attempts: 2, base: .seconds(1), cap: .seconds(1), jitter: 0)
-    }
-    let caller = begin { try await map.request(1) }
-    await origin.begins(1)
-    await clock.sleepers(1)
-    clock.advance(by: .seconds(10))
-    await clock.sleepers(1)
-    clock.advance(by: .seconds(1))
+    let (map, caller) = await beginSecondAttempt(2)
     await origin.begins(2)
     #expect(map.statistics.running == 2)
     origin.gate(1).open()

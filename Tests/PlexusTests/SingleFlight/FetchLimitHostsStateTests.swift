@@ -52,9 +52,14 @@ private final class TrapNode: WaitNode, @unchecked Sendable {
     #expect(limit.counts == (0, 0))
   }
 
-  @Test func `a cancelled fetch that waits in the task of others ends its wait`() async {
+  @Test(arguments: [false, true])
+  func `a cancelled fetch that waits in the task of others ends its wait`(
+    isWithdrawn: Bool
+  ) async {
     let (limit, flights) = flights(1, 2)
     let admission = Task { await limit.admission(of: flights[1]) }
+    // As when its last caller leaves: then no fetch of the process waits.
+    if isWithdrawn { #expect(limit.withdraw(flights[1])) }
     flights[1].cancel()
     #expect(await admission.value == .cancelled)
     for flight in flights { limit.leave(flight) }
