@@ -105,6 +105,7 @@ let package = Package(
       name: "LifecycleTests",
       dependencies: [
         plexus, plexusRedis, plexusTesting, logging, lifecycle, signals,
+        .product(name: "Hummingbird", package: "hummingbird"),
         .product(name: "InMemoryLogging", package: "swift-log"),
         .product(name: "ServiceLifecycleTestKit", package: "swift-service-lifecycle"),
       ],

@@ -59,10 +59,11 @@ import FoundationNetworking
     .guarantee(.redirectsAreLimited),
     arguments: [
       "file:///etc/passwd", "FILE:///etc/passwd", "ftp://localhost/", "data:,a", "about:blank",
-      "http:///a", "javascript:a",
+      "http:///a", "javascript:a", "http://127.0.0.1:65536/", "http://127.0.0.1:99999/",
     ]
   )
-  func `a redirect leads to http and https only`(target: String) throws {
+  func `a redirect leads to http and https, and to a port that exists, only`(target: String) throws
+  {
     var route = try route()
     #expect(throws: URLError(.unsupportedURL)) { try route.follow(url(target), status: 302) }
     #expect(throws: URLError(.unsupportedURL)) { try self.route(from: target) }

@@ -21,7 +21,8 @@ struct HTTPRoute {
   ///   - request: The request.
   ///   - headers: The header fields that are added to it for the first origin.
   ///   - rules: The rules for redirects.
-  /// - Throws: `URLError.badURL` if there is no URL, `URLError.unsupportedURL` if it is none of http or https.
+  /// - Throws: `URLError.badURL` if there is no URL, `URLError.unsupportedURL` if it is none of http or https,
+  ///   or its port is greater than 65,535.
   init(_ request: URLRequest, headers: [String: String], rules: HTTPRedirectRules) throws {
     guard let url = request.url else { throw URLError(.badURL) }
     guard url.isHTTP else { throw URLError(.unsupportedURL) }
@@ -56,7 +57,7 @@ struct HTTPRoute {
   ///   - target: Where it leads to.
   ///   - status: Its status.
   /// - Throws: `URLError` if the rules forbid it: `httpTooManyRedirects`, `unsupportedURL` for a scheme other
-  ///   than http and https, `appTransportSecurityRequiresSecureConnection` for one from https to http;
+  ///   than http and https, or a port greater than 65,535, `appTransportSecurityRequiresSecureConnection` for one from https to http;
   ///   `requestBodyStreamExhausted` if a body would have to be sent again that cannot be.
   mutating func follow(_ target: URL, status: Int) throws {
     count += 1
@@ -95,10 +96,11 @@ struct HTTPRoute {
 }
 
 extension URL {
-  /// Whether it is one of HTTP.
+  /// Whether it is one of HTTP, with a port that exists.
   var isHTTP: Bool {
     guard let scheme = scheme?.lowercased() else { return false }
     return (scheme == "http" || scheme == "https") && host()?.isEmpty == false
+      && (0...65_535).contains(port ?? 0)
   }
 
   /// Whether it is one of HTTP over TLS.

@@ -17,7 +17,9 @@ struct Readiness: Service {
     for await health in engine.health().cancelOnGracefulShutdown() where health == .connected {
       break
     }
-    for await health in engine.eventHealth().cancelOnGracefulShutdown() where health == .connected {
+    // A node without events has no connection for them.
+    for await health in engine.eventHealth().cancelOnGracefulShutdown()
+    where health == nil || health == .connected {
       break
     }
     // A connection that is lost later changes nothing: the node answers with its copies, and by fetches of its own.

@@ -3,15 +3,17 @@ import GRDB
 import Plexus
 
 /// Stores entries in a database that several processes can open.
+///
+/// What has been removed is removed for every version of the values, and cannot be read from the files.
 final class SQLiteCacher<Value: Codable & Sendable>: BatchReadingCacher {
   private let pool: DatabasePool
   /// Reads the number of removals. It waits neither for the other readers nor for a writer.
   private let counter: DatabaseQueue
-  /// The version of the values; rows of another version are ignored.
-  private let schema: String
+  /// The version of the values. Rows of another version are ignored until they are replaced.
+  private let schema: Data
 
   init(path: String, schema: String) throws {
-    self.schema = schema
+    self.schema = Data(schema.utf8)
     var configuration = Configuration()
     // Another process can be writing.
     configuration.busyMode = .timeout(5)
@@ -19,30 +21,27 @@ final class SQLiteCacher<Value: Codable & Sendable>: BatchReadingCacher {
     try pool.writeWithoutTransaction { database in
       // A pool sets NORMAL after it has prepared the connection. Durable means also after a power failure.
       try database.execute(sql: "PRAGMA synchronous = FULL")
-      // What has been removed cannot be read from the file.
       try database.execute(sql: "PRAGMA secure_delete = ON")
     }
     try pool.write { database in
       try database.execute(
         sql: """
           CREATE TABLE IF NOT EXISTS entries (
-            schema TEXT NOT NULL, key BLOB NOT NULL, value BLOB NOT NULL,
+            key BLOB PRIMARY KEY, schema BLOB NOT NULL, value BLOB NOT NULL,
             seconds INTEGER NOT NULL, attoseconds INTEGER NOT NULL,
-            validator TEXT, directives BLOB NOT NULL,
-            PRIMARY KEY (schema, key));
+            validator BLOB, directives BLOB NOT NULL);
           CREATE TABLE IF NOT EXISTS counts (
-            schema TEXT PRIMARY KEY, epoch INTEGER NOT NULL, number INTEGER NOT NULL,
-            forgotten INTEGER NOT NULL DEFAULT 0);
+            id INTEGER PRIMARY KEY, epoch INTEGER NOT NULL, number INTEGER NOT NULL,
+            forgotten INTEGER NOT NULL);
           CREATE TABLE IF NOT EXISTS removals (
-            schema TEXT NOT NULL, key BLOB NOT NULL, isPrefix INTEGER NOT NULL,
-            number INTEGER NOT NULL,
-            PRIMARY KEY (schema, isPrefix, key));
-          CREATE INDEX IF NOT EXISTS removalsByNumber ON removals (schema, number);
+            isPrefix INTEGER NOT NULL, key BLOB NOT NULL, number INTEGER NOT NULL,
+            PRIMARY KEY (isPrefix, key));
+          CREATE INDEX IF NOT EXISTS removalsByNumber ON removals (number);
           """
       )
       try database.execute(
-        sql: "INSERT OR IGNORE INTO counts (schema, epoch, number) VALUES (?, ?, 0)",
-        arguments: [schema, Int64.random(in: 1...Int64.max)]
+        sql: "INSERT OR IGNORE INTO counts VALUES (1, ?, 0, 0)",
+        arguments: [Int64.random(in: 1...Int64.max)]
       )
     }
     configuration.readonly = true
@@ -65,12 +64,12 @@ final class SQLiteCacher<Value: Codable & Sendable>: BatchReadingCacher {
         let statement = try database.cachedStatement(
           sql: """
             SELECT value, seconds, attoseconds, validator, directives
-            FROM entries WHERE schema = ? AND key = ?
+            FROM entries WHERE key = ? AND schema = ?
             """
         )
         var entries: [String: CacheEntry<Value>] = [:]
         for key in keys {
-          let row = try Row.fetchOne(statement, arguments: [cacher.schema, Data(key.utf8)])
+          let row = try Row.fetchOne(statement, arguments: [Data(key.utf8), cacher.schema])
           entries[key] = row.flatMap(Self.entry)
         }
         return entries
@@ -93,11 +92,6 @@ final class SQLiteCacher<Value: Codable & Sendable>: BatchReadingCacher {
       // One transaction waits for the disk only once.
       try await pool.write { [rows] database in
         let count = try self.count(database)
-        let prefixes = try Row.fetchAll(
-          database,
-          sql: "SELECT key, number FROM removals WHERE schema = ? AND isPrefix = 1",
-          arguments: [self.schema]
-        )
         let insert = try database.cachedStatement(
           sql: "INSERT OR REPLACE INTO entries VALUES (?, ?, ?, ?, ?, ?, ?)"
         )
@@ -106,7 +100,7 @@ final class SQLiteCacher<Value: Codable & Sendable>: BatchReadingCacher {
             guard generation.epoch == count.epoch, generation.number >= count.forgotten else {
               continue
             }
-            let removal = try self.removal(of: Data(key.utf8), prefixes, database)
+            let removal = try self.lastRemoval(of: Data(key.utf8), database)
             if removal > generation.number { continue }
           }
           try insert.execute(arguments: values)
@@ -121,15 +115,13 @@ final class SQLiteCacher<Value: Codable & Sendable>: BatchReadingCacher {
 
   func removeEntries(forKeys keys: Set<String>) async throws {
     do {
-      try await complete { cacher in
-        try await cacher.pool.write { database in
-          for key in keys {
-            try cacher.remember(Data(key.utf8), isPrefix: false, database)
-            try database.execute(
-              sql: "DELETE FROM entries WHERE schema = ? AND key = ?",
-              arguments: [cacher.schema, Data(key.utf8)]
-            )
-          }
+      try await remove { cacher, database in
+        for key in keys {
+          try cacher.remember(Data(key.utf8), isPrefix: false, database)
+          try database.execute(
+            sql: "DELETE FROM entries WHERE key = ?",
+            arguments: [Data(key.utf8)]
+          )
         }
       }
     } catch {
@@ -139,23 +131,28 @@ final class SQLiteCacher<Value: Codable & Sendable>: BatchReadingCacher {
 
   func removeAllEntries() async throws {
     try await removeEntries(withPrefix: "")
-    // The log of the database still has the old pages. While a process reads, they stay until the next time.
-    try? await complete { cacher in
-      try await cacher.pool.writeWithoutTransaction { _ = try $0.checkpoint(.truncate) }
-    }
   }
 
   func removeEntries(withPrefix prefix: String) async throws {
+    try await remove { cacher, database in
+      let start = Data(prefix.utf8)
+      try cacher.remember(start, isPrefix: true, database)
+      // A range of keys uses the index. A byte of UTF-8 is less than 255.
+      try database.execute(
+        sql: "DELETE FROM entries WHERE key >= ? AND key < ?",
+        arguments: [start, start + [255]]
+      )
+    }
+  }
+
+  /// Removes rows in a transaction, and what the log of the database still has of them.
+  private func remove(
+    _ operation: @escaping @Sendable (SQLiteCacher, Database) throws -> Void
+  ) async throws {
     try await complete { cacher in
-      try await cacher.pool.write { database in
-        let start = Data(prefix.utf8)
-        try cacher.remember(start, isPrefix: true, database)
-        // A range of keys uses the index. A byte of UTF-8 is less than 255.
-        try database.execute(
-          sql: "DELETE FROM entries WHERE schema = ? AND key >= ? AND key < ?",
-          arguments: [cacher.schema, start, start + [255]]
-        )
-      }
+      try await cacher.pool.write { try operation(cacher, $0) }
+      // While another process reads, the old pages stay until the next removal.
+      try? await cacher.pool.writeWithoutTransaction { _ = try $0.checkpoint(.truncate) }
     }
   }
 
@@ -174,40 +171,52 @@ final class SQLiteCacher<Value: Codable & Sendable>: BatchReadingCacher {
   private func count(
     _ database: Database
   ) throws -> (epoch: UInt64, number: UInt64, forgotten: UInt64) {
-    let statement = try database.cachedStatement(
-      sql: "SELECT epoch, number, forgotten FROM counts WHERE schema = ?"
-    )
-    guard let row = try Row.fetchOne(statement, arguments: [schema]) else { return (0, 0, 0) }
+    let statement = try database.cachedStatement(sql: "SELECT epoch, number, forgotten FROM counts")
+    guard let row = try Row.fetchOne(statement) else {
+      throw DatabaseError(resultCode: .SQLITE_CORRUPT, message: "The row of counts is missing")
+    }
     return (UInt64(row[0] as Int64), UInt64(row[1] as Int64), UInt64(row[2] as Int64))
   }
 
   private func remember(_ key: Data, isPrefix: Bool, _ database: Database) throws {
     try database.execute(
-      sql: """
-        UPDATE counts SET number = number + 1, forgotten = max(forgotten, number + 1 - ?)
-        WHERE schema = ?
-        """,
-      arguments: [Self.memory, schema]
+      sql: "UPDATE counts SET number = number + 1, forgotten = max(forgotten, number + 1 - ?)",
+      arguments: [Self.memory]
     )
     let count = try count(database)
     try database.execute(
-      sql: "INSERT OR REPLACE INTO removals VALUES (?, ?, ?, ?)",
-      arguments: [schema, key, isPrefix, Int64(count.number)]
+      sql: "INSERT OR REPLACE INTO removals VALUES (?, ?, ?)",
+      arguments: [isPrefix, key, Int64(count.number)]
     )
     try database.execute(
-      sql: "DELETE FROM removals WHERE schema = ? AND number <= ?",
-      arguments: [schema, Int64(count.forgotten)]
+      sql: "DELETE FROM removals WHERE number <= ?",
+      arguments: [Int64(count.forgotten)]
     )
   }
 
   /// Returns the number of the last removal of a key.
-  private func removal(of key: Data, _ prefixes: [Row], _ database: Database) throws -> UInt64 {
-    let statement = try database.cachedStatement(
-      sql: "SELECT number FROM removals WHERE schema = ? AND isPrefix = 0 AND key = ?"
+  private func lastRemoval(of key: Data, _ database: Database) throws -> UInt64 {
+    let whole = try database.cachedStatement(
+      sql: "SELECT number FROM removals WHERE isPrefix = 0 AND key = ?"
     )
-    var last = try Int64.fetchOne(statement, arguments: [schema, key]) ?? 0
-    for prefix in prefixes where key.starts(with: prefix[0] as Data) {
-      last = max(last, prefix[1])
+    var last = try Int64.fetchOne(whole, arguments: [key]) ?? 0
+    // The prefixes of a key are not greater than it. Each step uses the index, and looks for a shorter one.
+    let before = try database.cachedStatement(
+      sql: """
+        SELECT key, number FROM removals WHERE isPrefix = 1 AND key <= ?
+        ORDER BY key DESC LIMIT 1
+        """
+    )
+    var bound = key
+    while let row = try Row.fetchOne(before, arguments: [bound]) {
+      let found: Data = row[0]
+      var length = zip(found, bound).prefix { $0 == $1 }.count
+      if length == found.count {
+        last = max(last, row[1])
+        if length == 0 { break }
+        length -= 1
+      }
+      bound = key.prefix(length)
     }
     return UInt64(last)
   }
@@ -218,8 +227,8 @@ final class SQLiteCacher<Value: Codable & Sendable>: BatchReadingCacher {
     let (seconds, attoseconds) = entry.storedAt.components
     let encoder = JSONEncoder()
     return [
-      schema, Data(key.utf8), try encoder.encode(entry.value), seconds, attoseconds,
-      entry.validator, try encoder.encode(entry.directives),
+      Data(key.utf8), schema, try encoder.encode(entry.value), seconds, attoseconds,
+      entry.validator.map { Data($0.utf8) }, try encoder.encode(entry.directives),
     ]
   }
 
@@ -233,7 +242,7 @@ final class SQLiteCacher<Value: Codable & Sendable>: BatchReadingCacher {
     return CacheEntry(
       value: value,
       storedAt: Duration(secondsComponent: row[1], attosecondsComponent: row[2]),
-      validator: row[3],
+      validator: (row[3] as Data?).map { String(decoding: $0, as: UTF8.self) },
       directives: directives
     )
   }

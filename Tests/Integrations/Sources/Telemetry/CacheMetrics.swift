@@ -23,8 +23,7 @@ struct CacheMetrics: Service {
   /// Counts what has happened since the last call.
   func record(since counted: inout [String: CacheStatistics]) {
     for (id, now) in repository.statistics {
-      // A cache that was released, and created again, counts from zero.
-      let past = counted[id].flatMap { $0.fetches > now.fetches ? nil : $0 } ?? CacheStatistics()
+      let past = counted[id].flatMap { hasGrown(from: $0, to: now) ? $0 : nil } ?? CacheStatistics()
       counted[id] = now
       let cache = [("cache.name", id)]
       for (result, field) in [
@@ -49,5 +48,10 @@ struct CacheMetrics: Service {
         Meter(label: label, dimensions: cache).set(count)
       }
     }
+  }
+
+  /// A cache that was released, and created again, counts from zero.
+  private func hasGrown(from past: CacheStatistics, to now: CacheStatistics) -> Bool {
+    past.hits <= now.hits && past.misses <= now.misses && past.fetches <= now.fetches
   }
 }

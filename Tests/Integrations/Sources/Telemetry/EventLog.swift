@@ -8,9 +8,14 @@ struct EventLog<Reports: AsyncSequence & Sendable>: Service where Reports.Elemen
   /// The result of `EventBus.shared.subscribe(to: LinkReport.self)`, or a part of it.
   let reports: Reports
   let logger: Logger
+  /// The time after an event that was rejected in which further ones of its topic are only counted.
+  var quiet: Duration = .seconds(60)
+  /// The time since the start.
+  var now: @Sendable () -> Duration = { [start = ContinuousClock.now] in start.duration(to: .now) }
 
   func run() async throws {
     var interrupted: Set<String> = []
+    var rejected: [String: Duration] = [:]
     for try await report in reports.cancelOnGracefulShutdown() {
       let topic: Logger.Metadata = ["topic": "\(report.topic)"]
       switch report.content {
@@ -26,6 +31,9 @@ struct EventLog<Reports: AsyncSequence & Sendable>: Service where Reports.Elemen
         logger.warning("events lost", metadata: topic)
       case .rejected(let message, _, let attempt, _):
         count("rejected", report.topic)
+        let now = now()
+        if let last = rejected[report.topic], now - last < quiet { continue }
+        rejected[report.topic] = now
         logger.error(
           "event rejected",
           metadata: topic.with("id", "\(message.id)").with("attempt", "\(attempt)")

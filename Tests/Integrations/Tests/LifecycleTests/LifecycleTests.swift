@@ -115,6 +115,26 @@ import UnixSignals
   }
 
   @Test(.enabled(if: RedisServer.executable != nil))
+  func `a node without events is ready once its caches are connected`() async throws {
+    let server = try RedisServer()
+    let engine = try RedisEngine(.unix(path: server.socket))
+    let users = MultiplexerMap<Int, String>(
+      id: "users",
+      cacher: engine.cacher(space: "users", schema: "1"),
+      onKeyFetch: { "\($0)" }
+    )
+    let readiness = Readiness(engine: engine, notice: .zero)
+    let running = Task { try await readiness.run() }
+    try await within(.seconds(60)) {
+      for await isReady in readiness.isReady.subscribe() where isReady { break }
+      running.cancel()
+      try await running.value
+    }
+    #expect(!readiness.isReady.value)
+    withExtendedLifetime(users) {}
+  }
+
+  @Test(.enabled(if: RedisServer.executable != nil))
   func `an engine whose server is away closes within its limit`() async throws {
     let server = try RedisServer()
     let engine = try RedisEngine(.unix(path: server.socket))

@@ -141,14 +141,160 @@ import Testing
     }
   }
 
+  private static let secret = "a secret that is long enough to find"
+
+  private func expectNoSecret() throws {
+    for name in try FileManager.default.contentsOfDirectory(atPath: folder.path) {
+      let bytes = try Data(contentsOf: folder.appending(path: name))
+      #expect(bytes.range(of: Data(Self.secret.utf8)) == nil, "\(name)")
+    }
+  }
+
   @Test func `nothing of a removed value is left in the files`() async throws {
     try await withCacher { cacher in
-      try await cacher.store(["users/7": entry("a secret that is long enough to find")])
-      try await cacher.removeAllEntries()
-      for name in try FileManager.default.contentsOfDirectory(atPath: folder.path) {
-        let bytes = try Data(contentsOf: folder.appending(path: name))
-        #expect(bytes.range(of: Data("a secret that".utf8)) == nil, "\(name)")
+      try await cacher.store(["users/7": entry(Self.secret)])
+      try await cacher.removeEntries(forKeys: ["users/7"])
+      try expectNoSecret()
+      let repository = MuxRepository()
+      let users = MultiplexerMap<Int, String>(id: "users", cacher: cacher) { _ in Self.secret }
+        .register(in: repository)
+      let user = Multiplexer<String>(id: "user", cacher: cacher) { Self.secret }
+        .register(in: repository)
+      _ = try await (users.request(7), user.request())
+      try await repository.flushAll()
+      #expect(try await cacher.entry(forKey: "users/7") != nil)
+      try await repository.clearAll()
+      #expect(try await cacher.entry(forKey: "users/7") == nil)
+      try expectNoSecret()
+    }
+  }
+
+  @Test func `a removal removes the values of all versions`() async throws {
+    try await withCacher { old in
+      let removals: [(SQLiteCacher<String>) async throws -> Void] = [
+        { try await $0.removeAllEntries() },
+        { try await $0.removeEntries(withPrefix: "users/") },
+        { try await $0.removeEntries(forKeys: ["users/7"]) },
+      ]
+      for removal in removals {
+        var late = entry(Self.secret)
+        late.generation = old.generation
+        try await old.store(["users/7": late])
+        let cacher = try SQLiteCacher<String>(path: path, schema: "2")
+        #expect(try await cacher.entry(forKey: "users/7") == nil)
+        try await removal(cacher)
+        try expectNoSecret()
+        try await old.store(["users/7": late])
+        #expect(try await old.entry(forKey: "users/7") == nil)
       }
+    }
+  }
+
+  @Test func `a value of a new version replaces the old one`() async throws {
+    try await withCacher { old in
+      try await old.store(["users/7": entry(Self.secret)])
+      let cacher = try SQLiteCacher<String>(path: path, schema: "1\0x")
+      #expect(try await cacher.entry(forKey: "users/7") == nil)
+      var new = entry("new")
+      new.validator = "a\0b"
+      try await cacher.store(["users/7": new])
+      #expect(try await cacher.entry(forKey: "users/7") == new)
+      #expect(try await old.entry(forKey: "users/7") == nil)
+    }
+  }
+
+  /// The removals are those of many caches with similar names.
+  @Test(arguments: 1...4) func `late entries are omitted as in a model`(seed: UInt64) async throws {
+    try await withCacher { cacher in
+      var random = Seeded(state: seed)
+      func text() -> String {
+        String(
+          (0..<Int.random(in: 0...5, using: &random)).map { _ in
+            "ab/é".randomElement(using: &random) ?? "a"
+          }
+        )
+      }
+      var removals: [(text: String, isPrefix: Bool)] = []
+      for _ in 0..<40 {
+        var late: [String: CacheEntry<String>] = [:]
+        let start = removals.count
+        for _ in 0..<10 {
+          var new = entry("late")
+          new.generation = cacher.generation
+          late[text()] = new
+        }
+        for _ in 0..<Int.random(in: 0...5, using: &random) {
+          let removal = (text: text(), isPrefix: Bool.random(using: &random))
+          removals.append(removal)
+          if removal.isPrefix {
+            try await cacher.removeEntries(withPrefix: removal.text)
+          } else {
+            try await cacher.removeEntries(forKeys: [removal.text])
+          }
+        }
+        try await cacher.store(late)
+        for key in late.keys {
+          let isRemoved = removals[start...].contains {
+            $0.isPrefix ? key.utf8.starts(with: $0.text.utf8) : key == $0.text
+          }
+          let found = try await cacher.entry(forKey: key)
+          #expect((found == nil) == isRemoved, "\(key) after \(removals[start...])")
+        }
+        try await cacher.removeAllEntries()
+        removals.append(("", true))
+      }
+    }
+  }
+
+  @Test func `without its count nothing is stored`() async throws {
+    try await withCacher { cacher in
+      let queue = try DatabaseQueue(path: path)
+      try await queue.write { try $0.execute(sql: "DELETE FROM counts") }
+      var new = entry("a")
+      new.generation = cacher.generation
+      await #expect(throws: CacherError.self) { try await cacher.store(["a": new]) }
+      #expect(try await cacher.entry(forKey: "a") == nil)
+      #expect(try SQLiteCacher<String>(path: path, schema: "1").generation != nil)
+      try await cacher.store(["a": new])
+      #expect(try await cacher.entry(forKey: "a") == nil)
+    }
+  }
+
+  @Test func `stores do not slow down with the number of removed prefixes`() async throws {
+    try await withCacher { cacher in
+      func quickestStore() async throws -> Duration {
+        var batch: [String: CacheEntry<String>] = [:]
+        for number in 0..<1_000 {
+          batch["orders/\(number)"] = entry("new")
+          batch["orders/\(number)"]?.generation = cacher.generation
+        }
+        var quickest: Duration = .seconds(60)
+        for _ in 0..<3 {
+          quickest = min(
+            quickest,
+            try await ContinuousClock().measure { [batch] in try await cacher.store(batch) }
+          )
+        }
+        return quickest
+      }
+      let before = try await quickestStore()
+      let queue = try DatabaseQueue(path: path)
+      try await queue.write { database in
+        // As the cacher remembers them.
+        try database.execute(
+          sql: """
+            WITH RECURSIVE numbers (n) AS
+              (SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n < 9000)
+            INSERT INTO removals SELECT 1, CAST('orders/' || n || '/' AS BLOB), n FROM numbers;
+            UPDATE counts SET number = 9000
+            """
+        )
+      }
+      let after = try await quickestStore()
+      print("1,000 stored: \(before), after 9,000 removals of prefixes: \(after)")
+      // Comparing each key with each prefix takes a hundred times as long.
+      #expect(after < before * 20)
+      #expect(try await cacher.entry(forKey: "orders/999") != nil)
     }
   }
 
@@ -219,7 +365,7 @@ import Testing
             WITH RECURSIVE numbers (n) AS
               (SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n < ?)
             INSERT INTO entries
-            SELECT schema, CAST('users/' || n AS BLOB), CAST('"user ' || n || '"' AS BLOB),
+            SELECT CAST('users/' || n AS BLOB), schema, CAST('"user ' || n || '"' AS BLOB),
               seconds, attoseconds, validator, directives
             FROM entries, numbers WHERE key = CAST('users/0' AS BLOB)
             """,
@@ -244,6 +390,16 @@ import Testing
       #expect(try await cacher.entry(forKey: "orders/1") != nil)
       print("of \(count) entries: 1,000 read \(reading), stored \(storing), removed \(removing)")
     }
+  }
+}
+
+/// A linear congruential generator (Knuth, MMIX).
+private struct Seeded: RandomNumberGenerator {
+  var state: UInt64
+
+  mutating func next() -> UInt64 {
+    state = state &* 6_364_136_223_846_793_005 &+ 1_442_695_040_888_963_407
+    return state ^ state >> 33
   }
 }
 

@@ -67,4 +67,53 @@ import Testing
     #expect(lines.count { $0 == "events arrive again" } <= 1)
     #expect(test.counterTotal(label: "messaging.client.reports") >= 1)
   }
+
+  @Test(.enabled(if: RedisServer.executable != nil))
+  func `events that are rejected are a line each minute, and counted`() async throws {
+    let handler = InMemoryLogHandler()
+    let test = TestMetrics()
+    let server = try RedisServer()
+    let engine = try RedisEngine(.unix(path: server.socket))
+    try await engine.connect(within: .seconds(30))
+    let bus = EventBus()
+    let handling = bus.observe(Renamed.self) { (_: Renamed) in throw Rejection() }
+    let rejected = bus.subscribe(to: LinkReport.self).filter {
+      if case .rejected = $0.content { true } else { false }
+    }
+    let time = Guarded(Duration.zero)
+    let log = EventLog(
+      reports: rejected.prefix(200),
+      logger: Logger(label: "test", factory: { _ in handler }),
+      now: {
+        time.withLock {
+          $0 += .milliseconds(400)
+          return $0
+        }
+      }
+    )
+    let token = bus.connect(
+      Renamed.self,
+      as: "renamed",
+      over: engine.events,
+      .oneNode(group: "g", retryAfter: .milliseconds(10), attempts: 1)
+    )
+    let sender = EventBus()
+    let sending = sender.connect(Renamed.self, as: "renamed", over: engine.events, .everyNode())
+    try await within(.seconds(60)) {
+      for await health in engine.eventHealth() where health == .connected { break }
+      try await withMetricsFactory(test) {
+        async let end: Void = log.run()
+        for id in 0..<200 { try await sender.publish(Renamed(id: id)) }
+        try await end
+      }
+    }
+    token.cancel()
+    sending.cancel()
+    handling.cancel()
+    // 200 reports in 80 seconds.
+    #expect(handler.entries.map { "\($0.message)" } == ["event rejected", "event rejected"])
+    #expect(test.counterTotal(label: "messaging.client.reports") == 200)
+  }
+
+  private struct Rejection: Error {}
 }

@@ -34,6 +34,21 @@ import Testing
     }
   }
 
+  @Test func `a cache that is created again is counted from zero`() async throws {
+    let repository = MuxRepository()
+    let test = TestMetrics()
+    var counted: [String: CacheStatistics] = [:]
+    let metrics = CacheMetrics(repository: repository)
+    for hits in [100, 50] {
+      let users = MultiplexerMap<Int, String>(id: "users") { "\($0)" }.register(in: repository)
+      for _ in 0...hits { _ = try await users.request(1) }
+      withMetricsFactory(test) { metrics.record(since: &counted) }
+    }
+    let hits = [("cache.name", "users"), ("cache.result", "hit")]
+    #expect(test.counterTotal(label: "cache.requests", dimensions: hits) == 150)
+    #expect(test.counterTotal(label: "cache.fetches") == 2)
+  }
+
   @Test func `the service exports each interval and once more at the end`() async throws {
     let repository = MuxRepository()
     let users = MultiplexerMap<Int, String>(id: "users") { "\($0)" }.register(in: repository)

@@ -186,6 +186,212 @@ import FoundationNetworking
     #expect(heads.withLock { $0.first?.lowercased().contains("content-length: 4") } == true)
   }
 
+  private func send(
+    _ method: String = "GET",
+    _ target: String = "/",
+    to head: String,
+    _ bytes: [UInt8] = []
+  ) async throws -> Body {
+    let origin = RawOrigin { connection in
+      _ = connection.head()
+      connection.write(Array(head.utf8) + bytes)
+      connection.waitForClient()
+    }
+    return try await withTransport { transport in
+      var request = URLRequest(url: origin.url(target))
+      request.httpMethod = method
+      let body = Body()
+      try await within(.seconds(60)) { [request] in try await transport.send(request, to: body) }
+      return body
+    }
+  }
+
+  // MARK: - Content codings
+
+  @Test(arguments: [
+    ("HEAD", "HTTP/1.1 200 OK\r\nContent-Length: 100\r\n"),
+    ("GET", "HTTP/1.1 304 Not Modified\r\n"),
+    ("GET", "HTTP/1.1 304 Not Modified\r\nContent-Length: 100\r\n"),
+    ("GET", "HTTP/1.1 204 No Content\r\n"), ("GET", "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n"),
+    ("GET", "HTTP/1.1 302 Found\r\nLocation: /a\r\nContent-Length: 0\r\n"),
+  ])
+  func `an answer without a body can name a content coding`(
+    method: String,
+    head: String
+  )
+    async throws
+  {
+    let body = try await send(method, to: head + "Content-Encoding: gzip\r\n\r\n")
+    #expect(body.response?.value(forHTTPHeaderField: "Content-Encoding") == "gzip")
+    #expect(body.count == 0)
+  }
+
+  /// "hello" by gzip.
+  private static let hello = Array(
+    Data(base64Encoded: "H4sIAAAAAAAAA8tIzcnJBwCGphA2BQAAAA==") ?? Data()
+  )
+
+  @Test(arguments: ["gzip", "GZIP"])
+  func `a body is decoded`(coding: String) async throws {
+    let fields = "Content-Encoding: \(coding)\r\nContent-Length: \(Self.hello.count)"
+    let body = try await send(to: "HTTP/1.1 200 OK\r\n\(fields)\r\n\r\n", Self.hello)
+    #expect(body.text == "hello")
+  }
+
+  @Test(arguments: ["br", "x-gzip", "gzip, br", "identity, gzip"])
+  func `a body that the client does not decode is an error`(coding: String) async throws {
+    let head = "HTTP/1.1 200 OK\r\nContent-Encoding: \(coding)\r\nContent-Length: "
+    await #expect(throws: (any Error).self) {
+      _ = try await send(to: head + "\(Self.hello.count)\r\n\r\n", Self.hello)
+    }
+    #expect(try await send(to: head + "0\r\n\r\n").count == 0)
+  }
+
+  /// 32 MB of zeros, which are 32 kB on the way.
+  @Test func `a body that decodes to a thousand times its size is an error`() async throws {
+    let zeros = try gzip(Data(count: 32 << 20))
+    let fields = "Content-Encoding: gzip\r\nContent-Length: \(zeros.count)"
+    let head = "HTTP/1.1 200 OK\r\n\(fields)\r\n\r\n"
+    await #expect(throws: URLError(.dataLengthExceedsMaximum)) {
+      _ = try await send(to: head, zeros)
+    }
+  }
+
+  private func gzip(_ bytes: Data) throws -> [UInt8] {
+    let file = FileManager.default.temporaryDirectory
+      .appending(path: "zeros-\(UUID().uuidString.prefix(8))")
+    try bytes.write(to: file)
+    defer { try? FileManager.default.removeItem(at: file) }
+    let (process, output) = (Process(), Pipe())
+    process.executableURL = URL(filePath: "/usr/bin/gzip")
+    process.arguments = ["-9", "-c", file.path]
+    process.standardOutput = output
+    try process.run()
+    return Array(try output.fileHandleForReading.readToEnd() ?? Data())
+  }
+
+  // MARK: - Requests
+
+  @Test func `a URL is sent as it is, without its fragment`() async throws {
+    let heads = Mutex<[String]>([])
+    let origin = RawOrigin { connection in
+      let head = connection.head() ?? ""
+      heads.withLock { $0.append(head) }
+      connection.write("HTTP/1.1 204 No Content\r\nConnection: close\r\n\r\n")
+    }
+    let targets = [
+      "/a%20b?c=%2F&d", "/?", "/a;b", "/a?q=%E9", "/%00", "/a%0D%0Ab", "//double", "?q=1",
+    ]
+    try await withTransport { transport in
+      for target in targets {
+        try await transport.send(URLRequest(url: origin.url(target + "#part")), to: Body())
+      }
+    }
+    let sent = heads.withLock { $0.map { String($0.split(separator: " ")[1]) } }
+    #expect(sent == targets.dropLast() + ["/?q=1"])
+  }
+
+  @Test(arguments: ["/%E9", "/caf%E9/menu?q=1", "/a/%FF.png"])
+  func `a path that the client would omit is an error`(target: String) async throws {
+    await #expect(throws: URLError(.badURL)) {
+      _ = try await send("GET", target, to: "HTTP/1.1 204 No Content\r\n\r\n")
+    }
+  }
+
+  @Test(arguments: [65_536, 99_999])
+  func `a port that does not exist is an error`(port: Int) async throws {
+    let url = try #require(URL(string: "http://127.0.0.1:\(port)/"))
+    #expect(await code(of: url) == .badURL)
+  }
+
+  @Test func `a redirect to a port that does not exist is an error`() async throws {
+    let origin = RawOrigin { connection in
+      _ = connection.head()
+      connection.write(
+        "HTTP/1.1 302 Found\r\nLocation: http://127.0.0.1:99999/\r\nContent-Length: 0\r\n\r\n"
+      )
+      connection.waitForClient()
+    }
+    try await withTransport { transport in
+      let fetcher = HTTPFetcher(origin.url(), transport: transport) { $0 }
+      await #expect(throws: URLError(.unsupportedURL)) {
+        _ = try await Multiplexer(policy: .http, onFetch: fetcher.fetch).request()
+      }
+    }
+  }
+
+  @Test func `a body that is a stream is an error`() async throws {
+    let origin = RawOrigin { _ in }
+    try await withTransport { transport in
+      var request = URLRequest(url: origin.url())
+      request.httpMethod = "POST"
+      request.httpBodyStream = InputStream(data: Data("body".utf8))
+      let streamed = request
+      await #expect(throws: URLError(.requestBodyStreamExhausted)) {
+        try await transport.send(streamed, to: Body())
+      }
+    }
+  }
+
+  @Test(arguments: ["GET", "HEAD", "POST", "DELETE"])
+  func `a request whose connection is lost before the answer is sent again if it is safe`(
+    method: String
+  ) async throws {
+    let requests = Mutex(0)
+    let origin = RawOrigin { connection in
+      guard connection.head() != nil,
+        requests.withLock({
+          $0 += 1
+          return $0 > 1
+        })
+      else { return }
+      connection.write("HTTP/1.1 204 No Content\r\n\r\n")
+    }
+    let isSafe = ["GET", "HEAD"].contains(method)
+    let error = try await withTransport { transport -> URLError? in
+      var request = URLRequest(url: origin.url())
+      request.httpMethod = method
+      do {
+        try await transport.send(request, to: Body())
+        return nil
+      } catch { return error as? URLError }
+    }
+    #expect(error?.code == (isSafe ? nil : .networkConnectionLost))
+    #expect(requests.withLock { $0 } == (isSafe ? 2 : 1))
+  }
+
+  @Test func `eight long answers leave connections for other requests`() async throws {
+    let (areBegun, end) = (Gate(), DispatchSemaphore(value: 0))
+    let begun = Mutex(0)
+    let origin = RawOrigin { connection in
+      guard let head = connection.head() else { return }
+      connection.write("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n")
+      if head.hasPrefix("GET /long") {
+        if begun.withLock({
+          $0 += 1
+          return $0 == 8
+        }) {
+          areBegun.open()
+        }
+        end.wait()
+      }
+      connection.write("ok")
+      connection.waitForClient()
+    }
+    let (long, short) = (origin.url("/long"), origin.url("/short"))
+    try await withTransport { transport in
+      let tasks = (0..<8).map { _ in
+        Task { try await transport.send(URLRequest(url: long), to: Body()) }
+      }
+      try await within(.seconds(60)) { try await areBegun.wait() }
+      let body = Body()
+      try await within(.seconds(60)) { try await transport.send(URLRequest(url: short), to: body) }
+      #expect(body.text == "ok")
+      for _ in tasks { end.signal() }
+      for task in tasks { try await task.value }
+    }
+  }
+
   // MARK: - Errors by cause
 
   @Test func `a refused connection fails at once`() async throws {

@@ -1,0 +1,1 @@
+../../Sources/Node/Readiness.swift
