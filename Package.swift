@@ -168,3 +168,8 @@ let package = Package(
   ],
   swiftLanguageModes: [.v6]
 )
+
+// One module of tests is built in half the time of all.
+if let only = Context.environment["PLEXUS_TESTS"] {
+  package.targets.removeAll { $0.type == .test && $0.name != only }
+}

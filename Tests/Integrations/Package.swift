@@ -35,8 +35,8 @@ let transport: [Target.Dependency] = [
   .product(name: "AsyncHTTPClient", package: "async-http-client"),
   .product(name: "NIOCore", package: "swift-nio"),
   .product(name: "NIOHTTP1", package: "swift-nio"),
-  .product(name: "NIOHTTPCompression", package: "swift-nio-extras"),
   .product(name: "NIOPosix", package: "swift-nio"),
+  "CZlib",
 ]
 
 // The files of the libraries are those of the articles. They are internal, as in the program of a reader, so that the
@@ -51,7 +51,6 @@ let package = Package(
     .package(url: "https://github.com/apple/swift-log", from: "1.16.2"),
     .package(url: "https://github.com/apple/swift-metrics", from: "2.13.0"),
     .package(url: "https://github.com/apple/swift-nio", from: "2.101.2"),
-    .package(url: "https://github.com/apple/swift-nio-extras", from: "1.35.2"),
     .package(url: "https://github.com/groue/GRDB.swift", from: "7.10.0"),
     .package(url: "https://github.com/hummingbird-project/hummingbird", from: "2.28.1"),
     .package(url: "https://github.com/swift-server/async-http-client", from: "1.37.0"),
@@ -72,6 +71,11 @@ let package = Package(
       name: "Sequences",
       dependencies: [plexus, lifecycle, algorithms],
       swiftSettings: swiftSettings
+    ),
+    .systemLibrary(
+      name: "CZlib",
+      pkgConfig: "zlib",
+      providers: [.apt(["zlib1g-dev"]), .brew(["zlib"])]
     ),
     .target(
       name: "Transport",

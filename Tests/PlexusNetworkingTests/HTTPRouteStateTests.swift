@@ -60,6 +60,7 @@ import FoundationNetworking
     arguments: [
       "file:///etc/passwd", "FILE:///etc/passwd", "ftp://localhost/", "data:,a", "about:blank",
       "http:///a", "javascript:a", "http://127.0.0.1:65536/", "http://127.0.0.1:99999/",
+      "http://127.0.0.1:18446744073709551696/",
     ]
   )
   func `a redirect leads to http and https, and to a port that exists, only`(target: String) throws

@@ -4,9 +4,10 @@ public import Testing
 /// Ends the process when its tests hang: a lost continuation costs a minute, and not the whole run.
 ///
 /// A time limit of a test does not end a task that waits for nothing, and counts the time for which a busy machine does
-/// something else. Therefore, tests hang if none of them has begun or ended for a minute in which the process was idle, or
-/// for five minutes. The load of the machine is shown and, if gdb is there, where those threads of the process and of its
-/// children are that have something to do.
+/// something else. Therefore, tests hang if none of them has begun or ended for a minute in which the process was idle,
+/// while it has used a processor for five minutes, or for ten minutes. After the first minute, they are named. In the end, the
+/// load of the machine is shown and, if gdb is there, where those threads of the process and of its children are that have
+/// something to do: also that of a test that never suspends and keeps the others waiting.
 public final class HangWatch: Sendable {
   private struct State {
     var running: [Int: String] = [:]
@@ -61,14 +62,24 @@ public final class HangWatch: Sendable {
         continue
       }
       silence += Self.step
-      let isIdle = processorTime() - start < silence / 20
-      guard silence >= (isIdle ? 60 : 300) else { continue }
-      let lines = names.map { "HANGS: \($0)\n" }.joined()
-      FileHandle.standardError.write(Data(lines.utf8))
+      let used = processorTime() - start
+      let isIdle = used < silence / 20
+      guard isIdle && silence >= 60 || used >= 300 || silence >= 600 else {
+        if silence == 60 {
+          show(names, "WAITS: for a minute, no test has ended while this one runs: ")
+        }
+        continue
+      }
+      show(names, "HANGS: ")
       showThreads()
       flush()
       _exit(Self.exitStatus)
     }
+  }
+
+  private func show(_ names: [String], _ reason: String) {
+    let lines = names.map { "\(reason)\($0)\n" }.joined()
+    FileHandle.standardError.write(Data(lines.utf8))
   }
 
   /// Writes what was printed, unless a thread that reads the pipe of a child is waited for.

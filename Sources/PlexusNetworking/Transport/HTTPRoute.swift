@@ -99,8 +99,15 @@ extension URL {
   /// Whether it is one of HTTP, with a port that exists.
   var isHTTP: Bool {
     guard let scheme = scheme?.lowercased() else { return false }
-    return (scheme == "http" || scheme == "https") && host()?.isEmpty == false
-      && (0...65_535).contains(port ?? 0)
+    return (scheme == "http" || scheme == "https") && host()?.isEmpty == false && hasUsablePort
+  }
+
+  /// Whether the port exists.
+  ///
+  /// One of too many digits is read as none, and would be that of the scheme.
+  private var hasUsablePort: Bool {
+    if let port { return (0...65_535).contains(port) }
+    return URLComponents(url: self, resolvingAgainstBaseURL: true)?.rangeOfPort?.isEmpty ?? true
   }
 
   /// Whether it is one of HTTP over TLS.

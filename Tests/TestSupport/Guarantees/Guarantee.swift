@@ -11,7 +11,7 @@ public import Testing
 /// `.ci/update` writes the article *Relying on Plexus* from the declarations: topic by topic, and within a topic in the
 /// order of the files and of their lines. `.ci/check guarantees` fails if a guarantee has no test.
 public struct Guarantee: Sendable {
-  /// A section of the article, in the order of the article.
+  /// A section of the article, in the order of the article. The names of files begin with it.
   public enum Topic: String, Sendable {
     case broadcasters = "All broadcasters"
     case subscriptions = "Subscriptions, buffering and handlers"
@@ -20,6 +20,9 @@ public struct Guarantee: Sendable {
     case events = "Events"
     case caches = "Requests and caches"
     case storage = "Storage"
+    case sharedCaches = "Caches that processes share"
+    case sharedEvents = "Events between processes"
+    case servers = "Redis servers, sentinels and clusters"
     case media = "Media and HTTP"
     case timing = "Debouncing and throttling"
     case stores = "Stores"

@@ -23,7 +23,7 @@ struct Readiness: Service {
       break
     }
     // A connection that is lost later changes nothing: the node answers with its copies, and by fetches of its own.
-    isReady.value = !Task.isShuttingDownGracefully
+    isReady.value = !Task.isShuttingDownGracefully && !Task.isCancelled
     try? await gracefulShutdown()
     isReady.value = false
     try? await clock.sleep(for: notice)

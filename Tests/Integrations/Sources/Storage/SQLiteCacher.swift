@@ -4,13 +4,17 @@ import Plexus
 
 /// Stores entries in a database that several processes can open.
 ///
-/// What has been removed is removed for every version of the values, and cannot be read from the files.
+/// What has been removed is removed for every version of the values. The values cannot be read from the files; the keys of
+/// single removals are remembered.
 final class SQLiteCacher<Value: Codable & Sendable>: BatchReadingCacher {
   private let pool: DatabasePool
   /// Reads the number of removals. It waits neither for the other readers nor for a writer.
   private let counter: DatabaseQueue
   /// The version of the values. Rows of another version are ignored until they are replaced.
   private let schema: Data
+
+  /// The version of the tables. A database of another layout is emptied.
+  private static var layout: Int64 { 2 }
 
   init(path: String, schema: String) throws {
     self.schema = Data(schema.utf8)
@@ -24,23 +28,29 @@ final class SQLiteCacher<Value: Codable & Sendable>: BatchReadingCacher {
       try database.execute(sql: "PRAGMA secure_delete = ON")
     }
     try pool.write { database in
+      let layout = try Int64.fetchOne(database, sql: "PRAGMA user_version")
+      if layout == Self.layout { return }
       try database.execute(
         sql: """
-          CREATE TABLE IF NOT EXISTS entries (
+          DROP TABLE IF EXISTS entries;
+          DROP TABLE IF EXISTS counts;
+          DROP TABLE IF EXISTS removals;
+          CREATE TABLE entries (
             key BLOB PRIMARY KEY, schema BLOB NOT NULL, value BLOB NOT NULL,
             seconds INTEGER NOT NULL, attoseconds INTEGER NOT NULL,
             validator BLOB, directives BLOB NOT NULL);
-          CREATE TABLE IF NOT EXISTS counts (
+          CREATE TABLE counts (
             id INTEGER PRIMARY KEY, epoch INTEGER NOT NULL, number INTEGER NOT NULL,
             forgotten INTEGER NOT NULL);
-          CREATE TABLE IF NOT EXISTS removals (
+          CREATE TABLE removals (
             isPrefix INTEGER NOT NULL, key BLOB NOT NULL, number INTEGER NOT NULL,
             PRIMARY KEY (isPrefix, key));
-          CREATE INDEX IF NOT EXISTS removalsByNumber ON removals (number);
+          CREATE INDEX removalsByNumber ON removals (number);
+          PRAGMA user_version = \(Self.layout);
           """
       )
       try database.execute(
-        sql: "INSERT OR IGNORE INTO counts VALUES (1, ?, 0, 0)",
+        sql: "INSERT INTO counts VALUES (1, ?, 0, 0)",
         arguments: [Int64.random(in: 1...Int64.max)]
       )
     }
@@ -136,12 +146,14 @@ final class SQLiteCacher<Value: Codable & Sendable>: BatchReadingCacher {
   func removeEntries(withPrefix prefix: String) async throws {
     try await remove { cacher, database in
       let start = Data(prefix.utf8)
+      // A range of keys uses the index. A byte of UTF-8 is less than 255. This removal is later than all that it includes.
+      for table in ["entries", "removals"] {
+        try database.execute(
+          sql: "DELETE FROM \(table) WHERE key >= ? AND key < ?",
+          arguments: [start, start + [255]]
+        )
+      }
       try cacher.remember(start, isPrefix: true, database)
-      // A range of keys uses the index. A byte of UTF-8 is less than 255.
-      try database.execute(
-        sql: "DELETE FROM entries WHERE key >= ? AND key < ?",
-        arguments: [start, start + [255]]
-      )
     }
   }
 
@@ -151,8 +163,12 @@ final class SQLiteCacher<Value: Codable & Sendable>: BatchReadingCacher {
   ) async throws {
     try await complete { cacher in
       try await cacher.pool.write { try operation(cacher, $0) }
-      // While another process reads, the old pages stay until the next removal.
-      try? await cacher.pool.writeWithoutTransaction { _ = try $0.checkpoint(.truncate) }
+      // While another process reads, the old pages stay until the next removal: writers do not wait for readers.
+      try? await cacher.pool.writeWithoutTransaction { database in
+        try database.execute(sql: "PRAGMA busy_timeout = 0")
+        defer { try? database.execute(sql: "PRAGMA busy_timeout = 5000") }
+        try database.checkpoint(.truncate)
+      }
     }
   }
 

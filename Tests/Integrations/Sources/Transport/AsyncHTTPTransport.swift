@@ -2,7 +2,6 @@ import AsyncHTTPClient
 import Foundation
 import NIOCore
 import NIOHTTP1
-import NIOHTTPCompression
 import NIOPosix
 import PlexusNetworking
 
@@ -14,11 +13,10 @@ struct AsyncHTTPTransport: HTTPTransport {
   let client: HTTPClient
   var headers: [String: String] = [:]
 
-  /// A client that leaves redirects, limits and retries to the rules and policies, and decodes bodies.
+  /// A client that leaves redirects, limits and retries to the rules and policies, and content codings to the transport.
   static func makeClient() -> HTTPClient {
     var configuration = HTTPClient.Configuration(redirectConfiguration: .disallow)
-    // HTTPRules limits what is received. The client decodes what it reads at once before that.
-    configuration.decompression = .enabled(limit: .ratio(100))
+    configuration.httpVersion = .http1Only
     // Otherwise a connection that is refused is tried again for ten seconds.
     configuration.connectionPool.retryConnectionEstablishment = false
     // Further requests of a host wait for a connection, and fail like one that cannot be made, after ten seconds.
@@ -34,7 +32,10 @@ struct AsyncHTTPTransport: HTTPTransport {
     for (name, value) in request.allHTTPHeaderFields ?? [:] {
       message.headers.replaceOrAdd(name: name, value: value)
     }
-    if let body = request.httpBody { message.body = .bytes(body) }
+    if !message.headers.contains(name: "Accept-Encoding") {
+      message.headers.add(name: "Accept-Encoding", value: "gzip, deflate")
+    }
+    if let body = request.httpBody, !body.isEmpty { message.body = .bytes(body) }
     let answer: HTTPClientResponse
     do {
       answer = try await execute(message)
@@ -55,71 +56,55 @@ struct AsyncHTTPTransport: HTTPTransport {
       )
     else { throw URLError(.badServerResponse) }
     try receiver.begin(response)
-    var isEmpty = true
     do {
+      let decoder = try ContentDecoder(codings: answer.headers[canonicalForm: "Content-Encoding"])
       for try await part in answer.body {
-        if isEmpty { try Self.checkCoding(of: answer) }
-        isEmpty = false
-        do {
-          try receiver.receive(Data(part.readableBytesView))
-        } catch {
-          throw ReceiverError(error: error)
+        try decoder.decode(part) { bytes in
+          do {
+            try receiver.receive(bytes)
+          } catch {
+            throw ReceiverError(error: error)
+          }
         }
       }
       // The body of a cancelled task can end as if it were complete.
       try Task.checkCancellation()
+      try decoder.end()
     } catch let failure as ReceiverError {
       throw failure.error
-    } catch let error as NIOHTTPDecompression.ExtraDecompressionError
-      where error == .truncatedData && isEmpty && Self.hasNoBody(answer, to: message)
-    {
-      // The client decodes also what is not there.
-      try Task.checkCancellation()
     } catch {
       throw Self.cause(of: error)
     }
   }
 
-  /// Returns the URL of a request, unless the client would end the process or request another URL.
+  /// Returns the URL of a request, unless the client would end the process or send another request.
   private static func url(of request: URLRequest) throws -> URL {
     // A stream cannot be sent twice.
     guard request.httpBodyStream == nil else { throw URLError(.requestBodyStreamExhausted) }
-    guard let url = request.url, (0...65_535).contains(url.port ?? 0) else {
-      throw URLError(.badURL)
-    }
-    // A path with escapes that are not UTF-8 is read as an empty one.
-    let path = URLComponents(url: url, resolvingAgainstBaseURL: true)?.percentEncodedPath
-    guard !url.path.isEmpty || path?.isEmpty != false else { throw URLError(.badURL) }
+    guard let url = request.url, ["http", "https"].contains(url.scheme?.lowercased()),
+      let parts = URLComponents(url: url, resolvingAgainstBaseURL: true),
+      // A port of too many digits is read as none, and a path with escapes that are not UTF-8 as an empty one.
+      (0...65_535).contains(url.port ?? (parts.rangeOfPort?.isEmpty ?? true ? 0 : -1)),
+      url.path.isEmpty == parts.percentEncodedPath.isEmpty
+    else { throw URLError(.badURL) }
     return url
   }
 
+  /// Sends a request, again if it is safe and its connection is lost before the answer.
   private func execute(_ message: HTTPClientRequest) async throws -> HTTPClientResponse {
-    do {
-      return try await client.execute(message, timeout: .hours(24))
-    } catch
-      where [.GET, .HEAD].contains(message.method) && message.body == nil
-      && (Self.cause(of: error) as? URLError)?.code == .networkConnectionLost
-    {
-      // A server can close a connection while a request is sent over it (RFC 9112, 9.3.1).
-      return try await client.execute(message, timeout: .hours(24))
+    let isSafe = [.GET, .HEAD].contains(message.method) && message.body == nil
+    var repetitions = isSafe ? 3 : 0
+    while true {
+      do {
+        return try await client.execute(message, timeout: .hours(24))
+      } catch
+        where repetitions > 0
+        && (Self.cause(of: error) as? URLError)?.code == .networkConnectionLost
+      {
+        // The server had closed a connection that was idle (RFC 9112, 9.3.1). Others can be closed, too.
+        repetitions -= 1
+      }
     }
-  }
-
-  /// Throws an error if the client does not decode a body.
-  private static func checkCoding(of answer: HTTPClientResponse) throws {
-    let coding = answer.headers["Content-Encoding"].joined(separator: ", ").lowercased()
-    guard ["", "identity", "gzip", "deflate"].contains(coding) else {
-      throw URLError(.cannotDecodeContentData)
-    }
-  }
-
-  /// Whether an answer has no body, although its fields can describe one (RFC 9110, 6.4.1).
-  private static func hasNoBody(
-    _ answer: HTTPClientResponse,
-    to message: HTTPClientRequest
-  ) -> Bool {
-    message.method == .HEAD || [.noContent, .notModified].contains(answer.status)
-      || answer.headers.first(name: "Content-Length") == "0"
   }
 
   /// An error that is thrown as it is.
@@ -138,8 +123,6 @@ struct AsyncHTTPTransport: HTTPTransport {
         return URLError(.timedOut)
       default: return error
       }
-    case NIOHTTPDecompression.DecompressionError.limit:
-      return URLError(.dataLengthExceedsMaximum)
     case HTTPParserError.invalidEOFState:
       return URLError(.networkConnectionLost)
     case let error as NIOConnectionError:

@@ -81,7 +81,8 @@ import Testing
       _ = try nodes[0].lastLine()
       #expect(nodes[0].exitStatus() == 0)
       let log = nodes[0].log()
-      #expect(log.count { $0.contains(" error ") } <= 4, "\(log)")
+      // One of them if the server of Redis was not ready before the node.
+      #expect(log.count { $0.contains(" error ") } <= 5, "\(log)")
     }
   }
 

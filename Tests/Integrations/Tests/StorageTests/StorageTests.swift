@@ -246,6 +246,71 @@ import Testing
     }
   }
 
+  @Test func `a database of another layout is emptied`() async throws {
+    try await withCacher { _ in
+      let other = folder.appending(path: "other.sqlite").path
+      let queue = try DatabaseQueue(path: other)
+      try await queue.write { database in
+        // That of an earlier version.
+        try database.execute(
+          sql: """
+            CREATE TABLE entries (schema TEXT, key BLOB, value BLOB, PRIMARY KEY (schema, key));
+            CREATE TABLE counts (schema TEXT PRIMARY KEY, epoch INTEGER, number INTEGER);
+            CREATE TABLE removals (schema TEXT, key BLOB, isPrefix INTEGER, number INTEGER);
+            INSERT INTO entries VALUES ('1', 'users/7', '\(Self.secret)');
+            """
+        )
+      }
+      try queue.close()
+      let cacher = try SQLiteCacher<String>(path: other, schema: "1")
+      try await cacher.store(["users/8": entry("new")])
+      #expect(
+        try await SQLiteCacher<String>(path: other, schema: "1").entry(forKey: "users/8") != nil
+      )
+      try await cacher.removeAllEntries()
+      #expect(try await cacher.entry(forKey: "users/8") == nil)
+      try expectNoSecret()
+    }
+  }
+
+  @Test func `a removal does not wait for a reader, and the next one empties the log`() async throws
+  {
+    try await withCacher { cacher in
+      try await cacher.store(["users/7": entry(Self.secret), "users/8": entry("new")])
+      let other = try DatabasePool(path: path)
+      let snapshot = try other.makeSnapshot()
+      #expect(
+        try await snapshot.read { try Int.fetchOne($0, sql: "SELECT count(*) FROM entries") } == 2
+      )
+      let start = ContinuousClock.now
+      try await cacher.removeEntries(forKeys: ["users/7"])
+      // Waiting takes five seconds.
+      #expect(start.duration(to: .now) < .seconds(4))
+      #expect(try await cacher.entry(forKey: "users/7") == nil)
+      try snapshot.close()
+      try await cacher.removeEntries(forKeys: ["users/9"])
+      try expectNoSecret()
+    }
+  }
+
+  @Test func `a prefix replaces the removals that it includes`() async throws {
+    try await withCacher { cacher in
+      var late = entry("late")
+      late.generation = cacher.generation
+      try await cacher.removeEntries(forKeys: Set((0..<100).map { "users/\($0)" }))
+      try await cacher.removeEntries(withPrefix: "users/a/")
+      try await cacher.removeEntries(withPrefix: "users/")
+      let queue = try DatabaseQueue(path: path)
+      let count = try await queue.read {
+        try Int.fetchOne($0, sql: "SELECT count(*) FROM removals")
+      }
+      #expect(count == 1)
+      try await cacher.store(["users/7": late, "users/a/b": late, "orders/7": late])
+      #expect(try await cacher.entries(forKeys: ["users/7", "users/a/b"]).isEmpty)
+      #expect(try await cacher.entry(forKey: "orders/7") != nil)
+    }
+  }
+
   @Test func `without its count nothing is stored`() async throws {
     try await withCacher { cacher in
       let queue = try DatabaseQueue(path: path)
@@ -253,9 +318,6 @@ import Testing
       var new = entry("a")
       new.generation = cacher.generation
       await #expect(throws: CacherError.self) { try await cacher.store(["a": new]) }
-      #expect(try await cacher.entry(forKey: "a") == nil)
-      #expect(try SQLiteCacher<String>(path: path, schema: "1").generation != nil)
-      try await cacher.store(["a": new])
       #expect(try await cacher.entry(forKey: "a") == nil)
     }
   }

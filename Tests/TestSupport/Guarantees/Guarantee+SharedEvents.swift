@@ -1,6 +1,6 @@
 extension Guarantee {
   public static let groupsHandleEachEvent = Guarantee(
-    .storage,
+    .sharedEvents,
     """
     One node of a group handles each event, and acknowledges it once its handlers have succeeded; \
     otherwise another attempt follows, on any node, and after the last one a dead letter.
@@ -8,7 +8,7 @@ extension Guarantee {
   )
 
   public static let attemptsCountForHandledEvents = Guarantee(
-    .storage,
+    .sharedEvents,
     """
     With a Redis server, an attempt counts for the event that a node handles, or would handle next \
     when it dies, and not for the events that it has only read ahead.
@@ -16,7 +16,7 @@ extension Guarantee {
   )
 
   public static let renewedEventsStayWithTheirNode = Guarantee(
-    .storage,
+    .sharedEvents,
     """
     With a Redis server, a node of a group keeps the events that it renews; the events of a node \
     that is gone go to the others together.
@@ -24,7 +24,7 @@ extension Guarantee {
   )
 
   public static let removedEventsAreDeliveredOrReported = Guarantee(
-    .storage,
+    .sharedEvents,
     """
     With a Redis server, an event of a group that was removed after it was read is delivered, or \
     reported as a gap.
@@ -32,7 +32,7 @@ extension Guarantee {
   )
 
   public static let lateRejectionsFail = Guarantee(
-    .storage,
+    .sharedEvents,
     """
     With a Redis server, a rejection by a node whose event was taken over fails, and makes no dead \
     letter.
@@ -40,7 +40,7 @@ extension Guarantee {
   )
 
   public static let unacknowledgedEventsAreBounded = Guarantee(
-    .storage,
+    .sharedEvents,
     """
     With a Redis server, a node of a group handles the next event while an acknowledgement is on \
     its way. Of the events that it has handled, one is handled again if its process is killed; at \
@@ -50,7 +50,7 @@ extension Guarantee {
   )
 
   public static let eventsOfLeavingNodesAreHandledAtOnce = Guarantee(
-    .storage,
+    .sharedEvents,
     """
     With a Redis server, the other nodes of a group handle the events of a node that leaves \
     without waiting.
@@ -58,7 +58,7 @@ extension Guarantee {
   )
 
   public static let leavingNodesHandOverWithoutRetryTime = Guarantee(
-    .storage,
+    .sharedEvents,
     """
     With a Redis server, the events of a node that leaves go to other nodes at once, whatever the \
     time for retries is, also if its engine is closed immediately after its tokens.
@@ -66,7 +66,7 @@ extension Guarantee {
   )
 
   public static let overtakenFailuresCostNoAttempt = Guarantee(
-    .storage,
+    .sharedEvents,
     """
     With a Redis server, an event whose handler fails after another node has taken it over has no \
     further attempt on its account.
@@ -74,7 +74,7 @@ extension Guarantee {
   )
 
   public static let removedUnreadEventsAreAGap = Guarantee(
-    .storage,
+    .sharedEvents,
     """
     With a Redis server, events that were removed before a group has read them are reported as a \
     gap.
@@ -82,7 +82,7 @@ extension Guarantee {
   )
 
   public static let removedEventsBetweenAreAGap = Guarantee(
-    .storage,
+    .sharedEvents,
     """
     With a Redis server, events that were removed from between others before a node has read them \
     are reported as a gap.
@@ -90,12 +90,12 @@ extension Guarantee {
   )
 
   public static let removedReadEventsAreNoGap = Guarantee(
-    .storage,
+    .sharedEvents,
     "With a Redis server, events that other programs remove after they were read are no gap."
   )
 
   public static let readAheadEventsMoveOn = Guarantee(
-    .storage,
+    .sharedEvents,
     """
     With a Redis server, events that a node has read ahead go to other nodes if its handler takes \
     longer than `retryAfter`.
@@ -103,12 +103,12 @@ extension Guarantee {
   )
 
   public static let leavingReadersTakeNoEvents = Guarantee(
-    .storage,
+    .sharedEvents,
     "With a Redis server, a reader of a group that leaves takes no more events."
   )
 
   public static let everyNodeFollowsBrokenConnections = Guarantee(
-    .storage,
+    .sharedEvents,
     """
     With `.everyNode`, events that were published while a connection was broken follow after it; \
     events that the engine no longer has are reported as a gap.
@@ -116,12 +116,12 @@ extension Guarantee {
   )
 
   public static let ephemeralConnectionsReportMissedEvents = Guarantee(
-    .storage,
+    .sharedEvents,
     "An ephemeral connection reports the events that it has missed."
   )
 
   public static let linkEventsKeepTheirOrder = Guarantee(
-    .storage,
+    .sharedEvents,
     """
     Events that a link reads together are handed to the handlers in the order of the link, \
     together with its reports, and none after the connection has ended.
@@ -129,7 +129,7 @@ extension Guarantee {
   )
 
   public static let eventsDoNotReturn = Guarantee(
-    .storage,
+    .sharedEvents,
     """
     An event that came in is not sent out again, a node does not receive its own events, and an \
     event that arrives twice is posted once.
@@ -137,7 +137,7 @@ extension Guarantee {
   )
 
   public static let waitingEventsArePublishedTogether = Guarantee(
-    .storage,
+    .sharedEvents,
     """
     With a Redis server, events that wait are published together, each batch in order; one that is \
     refused or cancelled fails alone, and a batch is appended once.
@@ -145,7 +145,7 @@ extension Guarantee {
   )
 
   public static let brokenConnectionsLoseNoEvent = Guarantee(
-    .storage,
+    .sharedEvents,
     """
     With a Redis server, connections that break at any byte, that stall, or that are lost without \
     a notice lose and repeat no event.
@@ -153,7 +153,7 @@ extension Guarantee {
   )
 
   public static let oldDataIsReportedAsAGap = Guarantee(
-    .storage,
+    .sharedEvents,
     """
     With a Redis server that is restarted with old data, what is lost or repeated is reported as a \
     gap.
@@ -161,7 +161,7 @@ extension Guarantee {
   )
 
   public static let lostEventsGetNoForeignAnswer = Guarantee(
-    .storage,
+    .sharedEvents,
     """
     With a Redis server that was restarted with old data, the answer for a lost event is none for \
     the event in its place.
@@ -169,7 +169,7 @@ extension Guarantee {
   )
 
   public static let removedGroupsAreReported = Guarantee(
-    .storage,
+    .sharedEvents,
     """
     With a Redis server, removed groups, streams and keys, and refused commands are reported, and \
     events follow once the cause is gone.
@@ -177,7 +177,7 @@ extension Guarantee {
   )
 
   public static let renamedStreamsAreReported = Guarantee(
-    .storage,
+    .sharedEvents,
     """
     With a Redis server, a stream that is renamed, that expires or that is replaced by an older \
     one is reported, and events follow; so do they if its last position is raised.
@@ -185,7 +185,7 @@ extension Guarantee {
   )
 
   public static let foreignGroupChangesLoseNoEvent = Guarantee(
-    .storage,
+    .sharedEvents,
     """
     With a Redis server, a node of a group handles the events that it has read although another \
     program has removed its consumer, set the group back or acknowledged them.
@@ -193,7 +193,7 @@ extension Guarantee {
   )
 
   public static let eventsNeedNoAnnouncement = Guarantee(
-    .storage,
+    .sharedEvents,
     """
     With a Redis server, events are stored without the permission to announce them; the status \
     counts them, and ephemeral connections report a gap with their next event.
@@ -201,7 +201,7 @@ extension Guarantee {
   )
 
   public static let equalTextsAreOneTopic = Guarantee(
-    .storage,
+    .sharedEvents,
     """
     With a Redis server, texts that are equal in Swift are one topic and one group, however their \
     characters are encoded.
@@ -209,20 +209,12 @@ extension Guarantee {
   )
 
   public static let messagesKeepAllCharacters = Guarantee(
-    .storage,
+    .sharedEvents,
     "With a Redis server, the id, the origin and the type of a message keep all their characters."
   )
 
-  public static let eventUsersNeedDocumentedRights = Guarantee(
-    .storage,
-    """
-    With a Redis server, the user of events needs exactly the commands, keys and channels of the \
-    article for operators.
-    """
-  )
-
   public static let wrongServersAreUsedWithPauses = Guarantee(
-    .storage,
+    .sharedEvents,
     """
     A server whose replies are wrong is reported, and is used again with pauses; one whose replies \
     cannot be assigned to commands is left.
@@ -230,7 +222,7 @@ extension Guarantee {
   )
 
   public static let closedLinksEndAllCalls = Guarantee(
-    .storage,
+    .sharedEvents,
     """
     With a Redis server, a link that is closed ends all publishes and reads, also while the server \
     stands still.
@@ -238,54 +230,29 @@ extension Guarantee {
   )
 
   public static let sharedCallsHaveTheHighestPriority = Guarantee(
-    .storage,
+    .sharedEvents,
     """
     With a Redis server, events and reads that go together run with the priority of the most \
     urgent caller.
     """
   )
 
-  public static let engineStatusHasStateAndLoad = Guarantee(
-    .storage,
-    """
-    The status of a `RedisEngine` has the state and the load of its connections, and the events \
-    that are not confirmed or not acknowledged.
-    """
-  )
-
-  public static let outgoingBytesAreBounded = Guarantee(
-    .storage,
-    """
-    With a Redis server, the bytes that wait to be sent are bounded; an event beyond them is \
-    refused. A topic keeps a bounded number of events, and refuses more than twice as many that a \
-    group needs.
-    """
-  )
-
-  public static let fullOutboxesReportErrors = Guarantee(
-    .storage,
-    """
-    A handler that publishes while the outbox is full receives an error, and its connection \
-    continues.
-    """
-  )
-
   public static let slowLinksKeepABoundedNumber = Guarantee(
-    .storage,
+    .sharedEvents,
     """
     A messenger keeps up to 1,024 messages for a slow link, and reports the number of the others.
     """
   )
 
   public static let cancelledPublishersEnd = Guarantee(
-    .storage,
+    .sharedEvents,
     """
     With a Redis server, a publisher that is cancelled ends, and its event is stored at most once.
     """
   )
 
   public static let unconfirmedEventsThrow = Guarantee(
-    .storage,
+    .sharedEvents,
     """
     `publish` throws if the engine did not confirm an event, or if there is no connection for its \
     type and scope.
@@ -293,7 +260,7 @@ extension Guarantee {
   )
 
   public static let undecodableMessagesAreReported = Guarantee(
-    .storage,
+    .sharedEvents,
     """
     A message of another version or type, or one that cannot be decoded, is reported; a group \
     moves it to its dead letters.
@@ -301,12 +268,12 @@ extension Guarantee {
   )
 
   public static let connectionsKeepNoBusAlive = Guarantee(
-    .storage,
+    .sharedEvents,
     "A connection keeps neither its bus nor its messenger alive, and ends with it."
   )
 
   public static let linksHoldInEveryOrder = Guarantee(
-    .storage,
+    .sharedEvents,
     """
     In every order of jobs, a node that was cut off gets every event once and in order, a group \
     handles every event although a node leaves, and a node whose token was cancelled posts nothing \
@@ -315,17 +282,17 @@ extension Guarantee {
   )
 
   public static let linksAreCheckedByOneSuite = Guarantee(
-    .storage,
+    .sharedEvents,
     "Links are checked by one suite."
   )
 
   public static let absentGroupsGetTheGapFirst = Guarantee(
-    .storage,
+    .sharedEvents,
     "A group that was absent is given the gap before the first event that is left."
   )
 
   public static let trimmingTopicsContinue = Guarantee(
-    .storage,
+    .sharedEvents,
     "A topic that may trim continues while a group is absent, which reports the gap."
   )
 }
