@@ -36,7 +36,7 @@ enum BulkValues<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   /// Returns the values to store of other keys than some.
   ///
   /// Errors, confirmations and values that must not be stored are left out.
-  @usableFromInline
+  @inlinable
   func others(than keys: [Key]) -> [(key: Key, outcome: ValueOutcome<Value>)] {
     let requested = Set(keys)
     switch self {

@@ -20,6 +20,8 @@ class CacheEngine: @unchecked Sendable {
 
     /// Calls the user's fetch for the key of a flight.
     let fetch: Fetch
+    /// Calls the user's fetch of several keys for that of a flight, and keeps the other values that it returns.
+    let fetchKeepingOthers: (@concurrent @Sendable (CacheEngine, Flight) async throws -> Outcome)?
     /// Ends a flight, and returns the flights to launch.
     let finish: @Sendable (CacheEngine, Flight, Outcome) -> [Flight]
     /// Launches several flights as one fetch, if there is a fetch for several keys.
@@ -32,12 +34,14 @@ class CacheEngine: @unchecked Sendable {
     @usableFromInline
     init(
       fetch: @escaping Fetch,
+      fetchKeepingOthers: (@concurrent @Sendable (CacheEngine, Flight) async throws -> Outcome)?,
       finish: @escaping @Sendable (CacheEngine, Flight, Outcome) -> [Flight],
       launchTogether: (@Sendable (CacheEngine, [Flight]) -> Void)?,
       hasCacher: Bool,
       isSpecial: Bool
     ) {
       self.fetch = fetch
+      self.fetchKeepingOthers = fetchKeepingOthers
       self.finish = finish
       self.launchTogether = launchTogether
       self.hasCacher = hasCacher

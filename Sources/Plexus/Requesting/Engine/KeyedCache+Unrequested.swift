@@ -7,10 +7,10 @@ extension KeyedCache {
   @usableFromInline
   struct BulkCall: Sendable {
     @usableFromInline let number: UInt64
-    let start: Nanoseconds
-    let exactStart: Nanoseconds
-    let confirmationCount: UInt64
-    let fetchStart: FetchStart?
+    @usableFromInline let start: Nanoseconds
+    @usableFromInline let exactStart: Nanoseconds
+    @usableFromInline let confirmationCount: UInt64
+    @usableFromInline let fetchStart: FetchStart?
   }
 
   /// Calls the fetch of several keys, and keeps the values of other keys that it returns.
@@ -54,21 +54,34 @@ extension KeyedCache {
   }
 
   /// Keeps values that were not requested.
-  @usableFromInline
+  @inlinable
   func keep(
     _ values: [(key: Key, outcome: ValueOutcome<Value>)],
     of call: BulkCall,
     _ recentChanges: RecentChanges<Key>
   ) {
-    let duration = max(0, time.exactNow().subtractingSaturating(call.exactStart))
+    let duration = duration(of: call)
     for (key, outcome) in values where key == key {
       outcome.storedAt = call.start
-      keep(outcome, of: key, call, duration: .nanoseconds(duration), recentChanges)
+      keep(outcome, of: key, call, duration: duration, recentChanges)
     }
   }
 
+  @usableFromInline
+  func duration(of call: BulkCall) -> Duration {
+    .nanoseconds(max(0, time.exactNow().subtractingSaturating(call.exactStart)))
+  }
+
+  /// Returns whether another cache has not cleared one of the tags of a value since its fetch began.
+  @usableFromInline
+  func isUsable(_ arrival: borrowing Arrival, _ tags: [CacheTag]) -> Bool {
+    guard let start = arrival.start, let valueTags else { return true }
+    return valueTags.judge(arrival.name ?? "", tags, since: start.order) == .usable
+  }
+
   /// Keeps a value that was not requested, unless its key is in flight or has changed since the call began.
-  private func keep(
+  @inlinable
+  func keep(
     _ outcome: ValueOutcome<Value>,
     of key: Key,
     _ call: BulkCall,
@@ -89,13 +102,9 @@ extension KeyedCache {
     let allTags = arrival.tags?.base ?? tags ?? []
     change(hash, at: time.now()) { shard, transaction in
       guard shard.pauseCount == 0, !shard.isEdited(key, hash),
-        !recentChanges.hasChanged(key, hash: hash, allTags, since: call.number)
+        !recentChanges.hasChanged(key, hash: hash, allTags, since: call.number),
+        isUsable(arrival, allTags)
       else { return }
-      if let start = arrival.start, let valueTags,
-        valueTags.judge(arrival.name ?? "", allTags, since: start.order) != .usable
-      {
-        return
-      }
       if let index = shard.keys.index(of: key, hash: hash), !shard[index].state.isAtRest { return }
       let index = shard.place(of: key, hash: hash, tags: tags)
       arrival.index = index
@@ -117,6 +126,7 @@ extension KeyedCache {
 
 extension Shard {
   /// Returns whether the value of a key is being updated.
+  @inlinable
   func isEdited(_ key: Key, _ hash: UInt64) -> Bool {
     extras?.edits.index(of: key, hash: hash) != nil
   }

@@ -87,6 +87,7 @@ final class KeyedCache<Key: Hashable & Sendable, Value: Sendable>: CacheEngine, 
       operations: Self.operations(
         fetch,
         bulkFetch,
+        keepsOthers: recentChanges != nil,
         hasCacher: storage != nil,
         isSpecial: storage != nil || recentChanges != nil || valueTagging != nil
           || policy.maximumConcurrentFetches != nil
@@ -100,11 +101,22 @@ final class KeyedCache<Key: Hashable & Sendable, Value: Sendable>: CacheEngine, 
   static func operations(
     _ fetch: @escaping Operations.Fetch,
     _ bulkFetch: BulkFetch?,
+    keepsOthers: Bool,
     hasCacher: Bool,
     isSpecial: Bool
   ) -> Operations {
     var launchTogether: (@Sendable (CacheEngine, [Flight]) -> Void)?
+    var fetchKeepingOthers:
+      (@concurrent @Sendable (CacheEngine, Flight) async throws -> Outcome)?
     if let bulkFetch {
+      if keepsOthers {
+        fetchKeepingOthers = { engine, flight in
+          let cache = unsafe unsafeDowncast(engine, to: KeyedCache.self)
+          let keys = [key(of: flight)]
+          let values = try await cache.fetchValues(of: keys, for: flight, by: bulkFetch)
+          return outcome(of: flight, in: values)
+        }
+      }
       launchTogether = { engine, flights in
         let cache = unsafe unsafeDowncast(engine, to: KeyedCache.self)
         cache.launchTogether(flights, with: bulkFetch)
@@ -112,6 +124,7 @@ final class KeyedCache<Key: Hashable & Sendable, Value: Sendable>: CacheEngine, 
     }
     return Operations(
       fetch: fetch,
+      fetchKeepingOthers: fetchKeepingOthers,
       finish: { engine, flight, outcome in
         unsafe unsafeDowncast(engine, to: KeyedCache.self).finish(flight, with: outcome)
       },
@@ -174,13 +187,10 @@ final class KeyedCache<Key: Hashable & Sendable, Value: Sendable>: CacheEngine, 
   }
 
   private func outcome(of flight: Flight) async throws -> Outcome {
-    guard let bulkFetch, recentChanges != nil else {
+    guard let fetch = operations.fetchKeepingOthers else {
       return try await attempts(of: flight, operations.fetch)
     }
-    return try await attempts(of: flight) { [self] flight, _ in
-      let values = try await fetchValues(of: [key(of: flight)], for: flight, by: bulkFetch)
-      return Self.outcome(of: flight, in: values)
-    }
+    return try await attempts(of: flight) { [self] flight, _ in try await fetch(self, flight) }
   }
 
   @usableFromInline

@@ -42,6 +42,7 @@ final class RecentChanges<Key: Hashable & Sendable>: Sendable {
   }
 
   /// Records that a call has kept a value that was not requested.
+  @usableFromInline
   func keep(_ key: Key, hash: UInt64, by call: UInt64, _ effects: inout CacheEffects) {
     release(state.withLock { $0.keep(key, hash: hash, by: call) }, &effects)
   }

@@ -99,7 +99,7 @@ extension Shard {
     /// The tags of the visible value.
     let visible: [CacheTag]
     /// The tags of the values below the drafts of its key.
-    let base: [CacheTag]
+    @usableFromInline let base: [CacheTag]
   }
 
   /// Replaces the value of an entry, below the drafts of its key; its state is changed next, and then
