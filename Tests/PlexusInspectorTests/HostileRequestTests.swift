@@ -135,6 +135,16 @@ struct `Requests that an inspector refuses` {
     }
   }
 
+  @Test(.guarantee(.inspectorIsBounded))
+  func `a refused request ends its connection, whatever else the client has sent`() async throws {
+    let inspector = try await Inspector()
+    let client = try await RawClient(port: inspector.port)
+    let refused = "GET / HTTP/1.1\r\nHost: 127.0.0.1:\(inspector.port)\r\n\r\n"
+    try await client.send(String(repeating: refused, count: 3))
+    let text = try await client.receiveToEnd()
+    #expect(text.hasPrefix("HTTP/1.1 404 ") && text.split(separator: "HTTP/1.1 ").count == 1)
+  }
+
   @Test func `every answer forbids caches, frames, referrers and other sources`() async throws {
     let inspector = try await Inspector()
     let host = "Host: 127.0.0.1:\(inspector.port)"

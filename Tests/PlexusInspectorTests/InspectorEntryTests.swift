@@ -88,21 +88,21 @@ struct `The entries on the page of an inspector` {
     }
   }
 
-  @Test(arguments: ["k", "💡"])
+  @Test(arguments: [("k", 1_002), ("💡", 3)] as [(Character, Int)])
   func `the window after a very long key, and its history, can be requested`(
-    character: Character
-  )
-    async throws
-  {
+    character: Character,
+    count: Int
+  ) async throws {
     let map = MultiplexerMap<String, Int> { $0.utf8.count }
     let inspector = try await Inspector()
     inspector.add(map, named: "map")
     let long = String(repeating: character, count: 9_000)
-    for number in 10_000..<11_002 { _ = try await map.request("\(long)\(number)") }
+    for number in 0..<count { _ = try await map.request("\(long)\(number)") }
     let search = String(repeating: character, count: 100).escaped
     let first = try await inspector.entries(of: "map")
     let second = try await inspector.window(after: first, of: "map", ["search": search])
-    #expect(first.column("key").count == 1_000 && second.column("key").count == 2)
+    #expect(first.column("key").count == min(1_000, count))
+    #expect(second.column("key").count == max(0, count - 1_000))
     let page = try await TestPage.showing("map", of: inspector)
     let id = try #require(try await page.frame { !$0.list("events").isEmpty }.source("map")?.id)
     let row = try #require((first["rows"] as? [[String: Any]])?.first)

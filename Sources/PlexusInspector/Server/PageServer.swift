@@ -83,6 +83,8 @@ final class PageServer: Sendable {
   }
 
   /// Returns a response that says nothing of the request.
+  ///
+  /// It ends the connection, whose place a new one can then take, although its client sends more requests and reads nothing.
   private static func refusal(_ status: Int) -> OriginResponse {
     let text =
       switch status {
@@ -93,6 +95,7 @@ final class PageServer: Sendable {
       default: "There is nothing here. Open the address that the process prints.\n"
       }
     var response = OriginResponse(text: text, status: status)
+    response.framing = .untilClose
     if status == 405 { response.headers["Allow"] = "GET" }
     return response
   }
