@@ -78,6 +78,13 @@ public final class LoopbackOrigin: Sendable {
     set { core.latency = newValue }
   }
 
+  /// The header fields that are added to the answers of the origin itself, such as those to malformed requests; initially
+  /// none.
+  public var errorHeaders: OriginHeaders {
+    get { core.errorHeaders }
+    set { core.errorHeaders = newValue }
+  }
+
   /// The requests and connections so far.
   public var statistics: OriginStatistics { core.statistics }
 

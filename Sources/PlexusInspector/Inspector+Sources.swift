@@ -33,6 +33,7 @@ extension Inspector {
       guard let entry = source?.entry, isIncluded(.init(hash: 0) { "the value" }) else { return [] }
       return [
         EntryRow(
+          hash: 0,
           key: { ("the value", "the value") },
           value: entry.value,
           error: entry.error,
@@ -55,9 +56,9 @@ extension Inspector {
   ///   - map: The cache, which is held weakly.
   ///   - name: The name on the page.
   ///   - describing: A closure that returns the text of a key for the page, for example without personal data. It is held
-  ///     until the source is removed, and called for every key that is searched: pages wait for it, so it must be quick. Give
-  ///     different keys different texts: of more than 1,000 keys with the same text, the page lists 1,000. The page then
-  ///     shows events of the cache without keys, except the history of an entry.
+  ///     until the source is removed, and called for every key that is searched: pages wait for it, so it must be quick. Keys
+  ///     with the same text have a row each. The page then shows events of the cache without keys, except the history of an
+  ///     entry.
   public func add<Key: Hashable & Sendable, Value: Sendable>(
     _ map: MultiplexerMap<Key, Value>,
     named name: String,
@@ -113,6 +114,7 @@ extension Inspector {
       }
       return (entries ?? []).map { entry in
         EntryRow(
+          hash: entry.key.hashValue,
           key: { (describing(entry.key), entry.key) },
           value: nil,
           error: nil,
@@ -205,6 +207,7 @@ extension EntryRow {
     _ describe: @escaping @Sendable (Key) -> String
   ) {
     self.init(
+      hash: entry.key.hashValue,
       key: { (describe(entry.key), "\(entry.key)") },
       value: entry.value,
       error: entry.error,

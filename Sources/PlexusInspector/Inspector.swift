@@ -116,7 +116,8 @@ public final class Inspector: Sendable {
   /// Stops the inspector permanently.
   ///
   /// When this method returns, the port is free, pages are disconnected, and nothing is recorded any longer; what was
-  /// recorded is released shortly afterwards. A page that is still open says so. Can be called several times; cancelling the task has no effect.
+  /// recorded is released shortly afterwards. A page that is still open says so. Can be called several times; cancelling
+  /// the task has no effect.
   public func stop() async {
     end()
   }

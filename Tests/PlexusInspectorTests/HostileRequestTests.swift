@@ -108,6 +108,43 @@ struct `Requests that an inspector refuses` {
     #expect(try await response(of: inspector, search, host).status == 404)
   }
 
+  @Test func `answers to malformed and large requests have the same restrictions as others`()
+    async throws
+  {
+    let inspector = try await Inspector()
+    let (start, host) = ("GET /\(inspector.token)/", "Host: 127.0.0.1:\(inspector.port)")
+    let long = String(repeating: "x", count: 8_192)
+    let expected = try await response(of: inspector, "GET /wrong/ HTTP/1.1", host).headers
+    for (lines, status) in [
+      (["nonsense", host], 400), (["\(start) HTTP/1.1", host, "Content-Length: 8193"], 413),
+      (["\(start)\(long) HTTP/1.1", host], 414), (["\(start) HTTP/1.1", host, "X: \(long)"], 431),
+      (["TRACE / HTTP/1.1", host], 501), (["\(start) HTTP/3.0", host], 505),
+    ] {
+      let client = try await RawClient(port: inspector.port)
+      try await client.send(lines.joined(separator: "\r\n") + "\r\n\r\n")
+      let refused = try await client.response()
+      #expect(refused.status == status)
+      for name in [
+        "cache-control", "content-security-policy", "cross-origin-opener-policy",
+        "cross-origin-resource-policy", "referrer-policy", "x-content-type-options",
+        "x-frame-options",
+      ] {
+        let value = try #require(expected[name])
+        #expect(refused.headers[name] == value, "\(status): \(name)")
+      }
+    }
+  }
+
+  @Test(.guarantee(.inspectorIsBounded))
+  func `a refused request ends its connection, whatever else the client has sent`() async throws {
+    let inspector = try await Inspector()
+    let client = try await RawClient(port: inspector.port)
+    let refused = "GET / HTTP/1.1\r\nHost: 127.0.0.1:\(inspector.port)\r\n\r\n"
+    try await client.send(String(repeating: refused, count: 3))
+    let text = try await client.receiveToEnd()
+    #expect(text.hasPrefix("HTTP/1.1 404 ") && text.split(separator: "HTTP/1.1 ").count == 1)
+  }
+
   @Test func `every answer forbids caches, frames, referrers and other sources`() async throws {
     let inspector = try await Inspector()
     let host = "Host: 127.0.0.1:\(inspector.port)"

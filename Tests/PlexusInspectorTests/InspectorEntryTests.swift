@@ -54,7 +54,11 @@ struct `The entries on the page of an inspector` {
       let number = start?["number"] as? String
       let position: KeyValuePairs =
         number == nil
-        ? ["descending": "1"] : ["descending": "1", "number": number ?? "", "after": key]
+        ? ["descending": "1"]
+        : [
+          "descending": "1", "number": number ?? "", "after": key,
+          "hash": start?["hash"] as? String ?? "",
+        ]
       let window = try await inspector.entries(of: "map", position)
       #expect(window["matches"] as? Int == (start == nil ? 2_500 : window["matches"] as? Int))
       #expect(window["isComplete"] as? Bool == true)
@@ -62,6 +66,59 @@ struct `The entries on the page of an inspector` {
       start = window["hasMore"] as? Bool == true ? window["last"] as? [String: Any] : nil
     } while start != nil
     #expect(keys == (10_000..<12_500).reversed().map { "User \($0)" })
+  }
+
+  @Test func `keys with the same text have a row and an answer each`() async throws {
+    let map = MultiplexerMap<Int, Int> { $0 }
+    map.store(Dictionary(uniqueKeysWithValues: (0..<1_500).map { ($0, $0) }))
+    let inspector = try await Inspector(showsValues: true)
+    inspector.add(map, named: "map") { _ in "session" }
+    for order in ["key", "state"] {
+      let first = try await inspector.entries(of: "map", ["sort": order])
+      let second = try await inspector.window(after: first, of: "map", ["sort": order])
+      #expect(first["hasMore"] as? Bool == true && second["hasMore"] as? Bool == false)
+      #expect(Set(first.column("value") + second.column("value")).count == 1_500)
+      #expect(Set(first.column("hash") + second.column("hash")).count == 1_500)
+    }
+    let last = try await inspector.entries(of: "map", ["descending": "1"])
+    let id = try #require(try await TestPage(inspector).frame().source("map")?.id)
+    for (hash, value) in zip(last.column("hash"), last.column("value")).prefix(5) {
+      let entry = try await inspector.answer("entry?source=\(id)&key=session&hash=\(hash)")
+      #expect((entry["row"] as? [String: Any])?["value"] as? String == value)
+    }
+  }
+
+  @Test(arguments: [("k", 1_002), ("💡", 3)] as [(Character, Int)])
+  func `the window after a very long key, and its history, can be requested`(
+    character: Character,
+    count: Int
+  ) async throws {
+    let map = MultiplexerMap<String, Int> { $0.utf8.count }
+    let inspector = try await Inspector()
+    inspector.add(map, named: "map")
+    let long = String(repeating: character, count: 9_000)
+    for number in 0..<count { _ = try await map.request("\(long)\(number)") }
+    let search = String(repeating: character, count: 100).escaped
+    let first = try await inspector.entries(of: "map")
+    let second = try await inspector.window(after: first, of: "map", ["search": search])
+    #expect(first.column("key").count == min(1_000, count))
+    #expect(second.column("key").count == max(0, count - 1_000))
+    let page = try await TestPage.showing("map", of: inspector)
+    let id = try #require(try await page.frame { !$0.list("events").isEmpty }.source("map")?.id)
+    let row = try #require((first["rows"] as? [[String: Any]])?.first)
+    let (key, hash) = ("\(row["key"] ?? "")", "\(row["hash"] ?? "")")
+    let entry = try await inspector.answer(
+      "entry?source=\(id)&key=\(key.escaped)&hash=\(hash)"
+    )
+    #expect((entry["row"] as? [String: Any])?["hash"] as? String == hash)
+    #expect((entry["events"] as? [Any])?.count ?? 0 <= 1)
+    // A bookmark has no hash; one text can be that of several keys.
+    let marked = try await inspector.answer("entry?source=\(id)&key=\(key.escaped)")
+    #expect((marked["row"] as? [String: Any])?["key"] as? String == key)
+    map.clearMemory()
+    let removed = try await inspector.answer("entry?source=\(id)&key=\(key.escaped)")
+    let events = try #require(removed["events"] as? [[String: Any]])
+    #expect(removed["row"] is NSNull && events.contains { $0["what"] as? String == "fetched" })
   }
 
   @Test func `keys are shown as they are described, also those of fetches and histories`()

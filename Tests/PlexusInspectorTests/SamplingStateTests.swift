@@ -44,6 +44,42 @@ import Testing
   }
 
   @Test(.guarantee(.inspectorSamplesForOpenPages))
+  func `a text is requested four times a second at most, however often a page connects`()
+    async throws
+  {
+    let calls = Log<Int>()
+    core.add(
+      TextSource {
+        calls.append(1)
+        return ""
+      },
+      named: "text"
+    )
+    for second in 0..<3 {
+      for _ in 0..<20 {
+        let stream = try #require(core.openPage(showing: 1))
+        await clock.sleepers(1)
+        stream.endForTest()
+        #expect(calls.count <= second + 1)
+      }
+      await calls.first(second + 1)
+      clock.advance(by: .seconds(1))
+    }
+    #expect(calls.count == 3)
+  }
+
+  @Test func `what takes long to make is made again after twenty times as long`() {
+    let start = ContinuousClock.now
+    var spared = Spared<Int>()
+    #expect(spared.value(at: start) == nil)
+    spared.keep(1, from: start, to: start + .seconds(1))
+    #expect(spared.value(at: start + .seconds(20)) == 1)
+    #expect(spared.value(at: start + .seconds(21)) == nil)
+    spared.keep(2, from: start + .seconds(30), to: start + .seconds(30))
+    #expect(spared.value(at: start + .seconds(30)) == nil, "What takes no time is not kept")
+  }
+
+  @Test(.guarantee(.inspectorSamplesForOpenPages))
   func `a page is sent at most four frames a second`() async throws {
     let stream = try #require(core.openPage(showing: nil))
     var frames = 0
@@ -146,6 +182,36 @@ extension OriginStream {
     #expect(state.count == 5 && state.recentCount == 1)
   }
 
+  @Test func `a record that has changed for the last time is sent again, once`() async {
+    let (isFinal, read) = (Guarded(false), Log<Int>())
+    let journal = Journal<Int>(
+      capacity: 10,
+      number: { record in
+        read.append(record)
+        return nil
+      },
+      isOpen: { $0 == 7 && !isFinal.withLock { $0 } }
+    )
+    func numbers(since revision: Int) -> (records: [Int], revision: Int) {
+      let changes = journal.changes(since: revision, limit: 10)
+      return (changes.items.map(\.record).filter { $0 == 7 }, changes.revision)
+    }
+    let (stream, continuation) = AsyncStream.makeStream(of: Int.self)
+    continuation.yield(7)
+    continuation.yield(8)
+    let pace = Pace()
+    pace.end()
+    journal.read(stream, pace: pace)
+    // The first record is kept once the second one is read.
+    await read.first(2)
+    let first = numbers(since: 0)
+    #expect(first.records == [7] && numbers(since: first.revision).records == [])
+    isFinal.withLock { $0 = true }
+    let second = numbers(since: first.revision)
+    #expect(second.records == [7] && numbers(since: second.revision).records == [])
+    journal.stop()
+  }
+
   @Test func `numbers of its records count the ones that were never read, also as recent ones`() {
     var state = JournalState<Int>(capacity: 10)
     for (number, time) in [(400, nil), (401, 1), (1_000, 2)] as [(Int, Double?)] {
@@ -176,6 +242,7 @@ extension OriginStream {
 @Suite struct `The choice of entries for a window` {
   private func row(_ key: Int, age: Int, cost: Int = 1) -> EntryRow {
     EntryRow(
+      hash: key,
       key: { ("\(key)", "\(key)") },
       value: nil,
       error: nil,
@@ -223,7 +290,7 @@ extension OriginStream {
       var candidates = KeySelection(query)
       var selection = EntrySelection(query, now: 0)
       var count = 0
-      for key in keys where candidates.includes(key) {
+      for key in keys where candidates.includes(key, hash: 0) {
         count += 1
         selection.consider(row(Int(key) ?? -1, age: 1))
       }

@@ -39,12 +39,13 @@ final class TestPage {
     return try Frame(text.dropFirst(6))
   }
 
-  /// Returns the next frame that satisfies a condition.
+  /// Returns the next frame that satisfies a condition; fails if none of very many does.
   func frame(where isWanted: (Frame) -> Bool) async throws -> Frame {
-    while true {
+    for _ in 0..<160 {
       let frame = try await frame()
       if isWanted(frame) { return frame }
     }
+    throw Broken(reason: "No frame satisfies the condition")
   }
 
   /// Waits for the end of the stream.
@@ -130,6 +131,27 @@ extension Inspector {
     let query = parameters.map { "&\($0.key)=\($0.value)" }.joined()
     return try await answer("entries?source=\(id)\(query)")
   }
+}
+
+extension Inspector {
+  /// Returns the entries after the last one of a window.
+  func window(
+    after window: [String: Any],
+    of name: String,
+    _ parameters: KeyValuePairs<String, String> = [:]
+  ) async throws -> [String: Any] {
+    let last = try #require(window["last"] as? [String: Any])
+    let fields: KeyValuePairs = ["number": "number", "after": "key", "hash": "hash"]
+    let id = try #require(try await TestPage(self).frame().source(name)?.id)
+    let position = fields.map { "&\($0.key)=\("\(last[$0.value] ?? "")".escaped)" }
+    let query = parameters.map { "&\($0.key)=\($0.value)" }
+    return try await answer("entries?source=\(id)\((query + position).joined())")
+  }
+}
+
+extension String {
+  /// The text as a part of a query.
+  var escaped: String { addingPercentEncoding(withAllowedCharacters: CharacterSet()) ?? "" }
 }
 
 extension [String: Any] {

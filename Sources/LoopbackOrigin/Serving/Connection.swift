@@ -192,7 +192,7 @@ final class Connection {
         answer(request, keepsAlive: keepsAlive)
         return .stays
       case .failure(let status):
-        return send(.error(status), to: nil, fault: nil, keepsAlive: false)
+        return send(core.error(status), to: nil, fault: nil, keepsAlive: false)
       }
     }
   }

@@ -6,6 +6,7 @@ final class OriginCore: Sendable {
     var routes = RouteTable()
     var faults: [String: [OriginFault]] = [:]
     var latency: Duration = .zero
+    var errorHeaders: OriginHeaders = [:]
     var statistics = OriginStatistics()
     var watchers: [Int: Watcher] = [:]
     var lastWatcher = 0
@@ -35,6 +36,11 @@ final class OriginCore: Sendable {
   var latency: Duration {
     get { state.withLock { $0.latency } }
     set { state.withLock { $0.latency = newValue } }
+  }
+
+  var errorHeaders: OriginHeaders {
+    get { state.withLock { $0.errorHeaders } }
+    set { state.withLock { $0.errorHeaders = newValue } }
   }
 
   var statistics: OriginStatistics { state.withLock { $0.statistics } }
@@ -104,6 +110,13 @@ final class OriginCore: Sendable {
     }
   }
 
+  /// Returns a response of the origin itself.
+  func error(_ status: Int) -> OriginResponse {
+    var response = OriginResponse.error(status)
+    for field in errorHeaders.fields { response.headers[field.name] = field.value }
+    return response
+  }
+
   /// Returns the response to a request, and the fault to apply.
   @concurrent
   func respond(to request: OriginRequest) async -> (OriginResponse, OriginFault?) {
@@ -119,9 +132,9 @@ final class OriginCore: Sendable {
       let response = await handler(request)
       return (response, fault ?? response.fault)
     case .unknownPath:
-      return (.error(404), fault)
+      return (error(404), fault)
     case .unknownMethod(let allowed):
-      var response = OriginResponse.error(405)
+      var response = error(405)
       response.headers["Allow"] = allowed.map(\.rawValue).joined(separator: ", ")
       return (response, fault)
     }

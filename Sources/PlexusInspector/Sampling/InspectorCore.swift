@@ -45,6 +45,8 @@ final class InspectorCore: Sendable {
 
   let disclosure: Disclosure
   private let clock: any Clock<Duration>
+  /// The time since the inspector was created.
+  private let elapsed: @Sendable () -> Duration
   /// Distinguishes this inspector from the one before a restart.
   private let run = AccessToken().text
   private let pace = Pace()
@@ -53,10 +55,16 @@ final class InspectorCore: Sendable {
   init(showsValues: Bool, clock: any Clock<Duration>) {
     disclosure = Disclosure(showsValues: showsValues)
     self.clock = clock
+    elapsed = Self.elapsed(on: clock)
   }
 
   deinit {
     stop()
+  }
+
+  private static func elapsed<C: Clock<Duration>>(on clock: C) -> @Sendable () -> Duration {
+    let start = clock.now
+    return { start.duration(to: clock.now) }
   }
 
   // MARK: - Sources
@@ -168,7 +176,8 @@ final class InspectorCore: Sendable {
 
   private func prepare() {
     let (sources, shown) = state.withLock { ($0.sources, Set($0.pages.values.compactMap(\.shown))) }
-    for listed in sources where shown.contains(listed.id) { listed.source.prepare() }
+    let time = elapsed()
+    for listed in sources where shown.contains(listed.id) { listed.source.prepare(at: time) }
   }
 
   private func sendFrames() {

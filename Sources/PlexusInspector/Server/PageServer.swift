@@ -18,6 +18,17 @@ final class PageServer: Sendable {
     return limits
   }
 
+  /// The header fields of every answer; the page has a policy of its own.
+  private static let securityHeaders: OriginHeaders = [
+    "Cache-Control": "no-store",
+    "Referrer-Policy": "no-referrer",
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'",
+  ]
+
   /// Begins to serve.
   ///
   /// - Parameters:
@@ -31,6 +42,7 @@ final class PageServer: Sendable {
     } catch {
       throw InspectorError(error)
     }
+    origin.errorHeaders = Self.securityHeaders
     self.port = origin.port
     if port != 0, let folder {
       token = TokenFile(port: port, in: folder).token()
@@ -64,19 +76,15 @@ final class PageServer: Sendable {
       case .allow(let path): answer(to: request, at: path, core)
       }
     response.allowsRanges = false
-    response.headers["Cache-Control"] = "no-store"
-    response.headers["Referrer-Policy"] = "no-referrer"
-    response.headers["X-Content-Type-Options"] = "nosniff"
-    response.headers["X-Frame-Options"] = "DENY"
-    response.headers["Cross-Origin-Resource-Policy"] = "same-origin"
-    response.headers["Cross-Origin-Opener-Policy"] = "same-origin"
-    if response.headers["Content-Security-Policy"] == nil {
-      response.headers["Content-Security-Policy"] = "default-src 'none'; frame-ancestors 'none'"
+    for field in Self.securityHeaders.fields where response.headers[field.name] == nil {
+      response.headers[field.name] = field.value
     }
     return response
   }
 
   /// Returns a response that says nothing of the request.
+  ///
+  /// It ends the connection, whose place a new one can then take, although its client sends more requests and reads nothing.
   private static func refusal(_ status: Int) -> OriginResponse {
     let text =
       switch status {
@@ -87,6 +95,7 @@ final class PageServer: Sendable {
       default: "There is nothing here. Open the address that the process prints.\n"
       }
     var response = OriginResponse(text: text, status: status)
+    response.framing = .untilClose
     if status == 405 { response.headers["Allow"] = "GET" }
     return response
   }
@@ -123,8 +132,8 @@ final class PageServer: Sendable {
     case "entries":
       answer = core.answer(on: id) { $0.entries(EntryQuery(request)) }
     case "entry":
-      let key = request.query("key") ?? ""
-      answer = core.answer(on: id) { $0.entry(key) }
+      let (key, hash) = (request.query("key") ?? "", request.query("hash").flatMap { Int($0) })
+      answer = core.answer(on: id) { $0.entry(key, hash: hash) }
     case "action":
       let number = request.query("number").flatMap { Int($0) } ?? 0
       answer = core.answer(on: id) { $0.difference(ofAction: number) }
@@ -153,7 +162,8 @@ extension EntryQuery {
     order = request.query("sort").flatMap(Order.init) ?? .key
     isDescending = request.query("descending") == "1"
     if let number = request.query("number").flatMap(Double.init), !number.isNaN {
-      position = Position(number: number, key: request.query("after") ?? "")
+      let hash = request.query("hash").flatMap { Int($0) }
+      position = Position(number: number, key: request.query("after") ?? "", hash: hash ?? .min)
     }
   }
 }

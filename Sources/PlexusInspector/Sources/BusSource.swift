@@ -1,4 +1,5 @@
 internal import Plexus
+internal import PlexusSupport
 
 /// An event bus.
 final class BusSource: InspectedSource {
@@ -9,6 +10,8 @@ final class BusSource: InspectedSource {
     number: { $0.number },
     isOpen: { $0.outcome == nil }
   )
+
+  private let channels = Locked(Spared<KeyValuePairs<String, JSON>>())
 
   private static let limits = (posts: 200, channels: 200, pending: 5)
 
@@ -35,15 +38,22 @@ final class BusSource: InspectedSource {
 
   func details(since revision: Int) -> (JSON, revision: Int) {
     let changes = posts.changes(since: revision, limit: Self.limits.posts)
-    let channels = bus?.snapshot(pendingLimit: disclosure.showsValues ? Self.limits.pending : 0)
-    let sorted = (channels ?? []).map { (name: $0.typeName, channel: $0) }
-      .sorted { $0.name < $1.name }
-    let details: JSON = [
-      "posts": .array(changes.items.map(json)),
+    let posts: JSON = ["posts": .array(changes.items.map(json))]
+    return (posts.adding(listedChannels()), changes.revision)
+  }
+
+  /// Returns the handlers of each type; of a bus with very many scopes, as they were a little while ago.
+  private func listedChannels() -> KeyValuePairs<String, JSON> {
+    let start = ContinuousClock.now
+    if let kept = channels.withLock({ $0.value(at: start) }) { return kept }
+    let all = bus?.snapshot(pendingLimit: disclosure.showsValues ? Self.limits.pending : 0) ?? []
+    let sorted = all.map { (name: $0.typeName, channel: $0) }.sorted { $0.name < $1.name }
+    let listed: KeyValuePairs<String, JSON> = [
       "channels": .array(sorted.prefix(Self.limits.channels).map { json($0.channel, $0.name) }),
       "hasMoreChannels": .bool(sorted.count > Self.limits.channels),
     ]
-    return (details, changes.revision)
+    channels.withLock { $0.keep(listed, from: start, to: .now) }
+    return listed
   }
 
   private func json(_ item: JournalState<EventPost>.Item) -> JSON {

@@ -14,6 +14,9 @@ struct CacheProbe: Sendable {
   struct Key {
     let hash: Int
     let text: () -> String
+
+    /// The text as it is shown.
+    var shown: String { text().shortened(to: EntryQuery.keyLimit) }
   }
 
   /// The numbers of a cache.
@@ -38,6 +41,8 @@ struct CacheProbe: Sendable {
 
 /// An entry of a cache.
 struct EntryRow: Sendable {
+  /// The hash of the key, which distinguishes keys with the same text.
+  let hash: Int
   /// Returns the text of the key for the page, and the text in events.
   let key: @Sendable () -> (shown: String, original: String)
   let value: (any Sendable)?

@@ -99,11 +99,14 @@ final class CacheSource: InspectedSource {
       "hasMore": .bool(hasMore),
       "took": .seconds(ContinuousClock.now - start),
       "rows": .array(window.map { json($0.row, key: $0.position.key) }),
-      "last": window.last.map { position in
-        [
-          "number": .string("\(position.position.number)"), "key": .string(position.position.key),
-        ]
-      } ?? .null,
+      "last": window.last.map { Self.json($0.position) } ?? .null,
+    ]
+  }
+
+  private static func json(_ position: EntryQuery.Position) -> JSON {
+    [
+      "number": .string("\(position.number)"), "key": .string(position.key),
+      "hash": .string("\(position.hash)"),
     ]
   }
 
@@ -120,31 +123,36 @@ final class CacheSource: InspectedSource {
     let rows = entries(2 * EntryScan.part) { key in
       guard time.isLeft() else { return false }
       let text = key.text()
-      return query.matches(text) && keys.includes(text)
+      guard query.matches(text) else { return false }
+      return keys.includes(text.shortened(to: EntryQuery.keyLimit), hash: key.hash)
     }
     scan = time
     return rows.count < 2 * EntryScan.part ? (rows, keys.matchCount) : nil
   }
 
-  func entry(_ key: String) -> JSON? {
+  func entry(_ key: String, hash: Int?) -> JSON? {
     guard let entries = probe.entries else { return nil }
     var scan = EntryScan(EntryQuery(), until: ContinuousClock.now + EntryScan.patience)
     var isFound = false
     let row = entries(1) { candidate in
-      guard !isFound, scan.includes(candidate, part: 0, of: 1), candidate.text() == key else {
-        return false
-      }
+      guard !isFound, scan.includes(candidate, part: 0, of: 1),
+        hash == nil || hash == candidate.hash, candidate.shown == key
+      else { return false }
       isFound = true
       return true
     }.first
-    let original = row.map { $0.key().original } ?? (probe.describesKeys ? nil : key)
+    let original = row?.key().original
+    let hasHistory = original != nil || !probe.describesKeys
     let events = history.items.filter { item in
-      probe.isSingle || item.record.key == .some(original) || item.record.key == .some(nil)
+      guard let eventKey = item.record.key else { return probe.isSingle }
+      guard let eventKey, !probe.isSingle else { return true }
+      if let original { return eventKey == original }
+      return eventKey.shortened(to: EntryQuery.keyLimit) == key
     }
     return [
       "key": .string(key),
       "row": row.map { json($0, key: key, limit: 4_000) } ?? .null,
-      "events": .array(original == nil ? [] : events.suffix(Self.limits.events).map(json)),
+      "events": .array(!hasHistory ? [] : events.suffix(Self.limits.events).map(json)),
     ]
   }
 
@@ -153,6 +161,7 @@ final class CacheSource: InspectedSource {
       row.value.map { disclosure.text(of: $0, limit: limit) } ?? row.error.map(disclosure.text)
     return [
       "key": .string(key),
+      "hash": .string("\(row.hash)"),
       "state": .string("\(row.state)"),
       "age": .seconds(row.age),
       "left": row.timeLeft.map(JSON.seconds) ?? .null,

@@ -17,10 +17,13 @@ struct EntryQuery: Sendable, Equatable {
     ///
     /// Ages and remaining times are points in time, so that they stay the same while the page turns pages.
     var number: Double
+    /// The text of the key as it is shown, which other keys can have, too.
     var key: String
+    /// The hash of the key.
+    var hash: Int
 
     static func < (one: Self, other: Self) -> Bool {
-      (one.number, one.key) < (other.number, other.key)
+      (one.number, one.key, one.hash) < (other.number, other.key, other.hash)
     }
   }
 
@@ -35,6 +38,8 @@ struct EntryQuery: Sendable, Equatable {
 
   /// The number of entries in a window.
   static let limit = 1_000
+  /// The number of characters of a key that are shown; in a request, they take less than its largest size.
+  static let keyLimit = 400
 
   /// Returns whether a text contains the search text.
   func matches(_ text: String) -> Bool {

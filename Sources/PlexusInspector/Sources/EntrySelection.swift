@@ -29,7 +29,11 @@ struct EntrySelection {
     let number = number(of: row)
     if let bound, precedes(bound.number, number) { return }
     if let start = query.position, precedes(number, start.number) { return }
-    let position = EntryQuery.Position(number: number, key: row.key().shown)
+    let position = EntryQuery.Position(
+      number: number,
+      key: row.key().shown.shortened(to: EntryQuery.keyLimit),
+      hash: row.hash
+    )
     if let start = query.position, !precedes(start, position) { return }
     if let bound, !precedes(position, bound) { return }
     choices.append(Choice(position: position, row: row))
@@ -82,9 +86,9 @@ struct EntrySelection {
 /// The keys whose entries can be in a window in the order of keys, chosen while all keys are looked at in turn.
 struct KeySelection {
   private let query: EntryQuery
-  private var keys: [String] = []
+  private var keys: [EntryQuery.Position] = []
   /// The last key that can still be in the window, or is the first one after it.
-  private var bound: String?
+  private var bound: EntryQuery.Position?
   /// The number of keys that were looked at.
   private(set) var matchCount = 0
 
@@ -92,10 +96,16 @@ struct KeySelection {
     self.query = query
   }
 
-  /// Returns whether the entry of a key that matches can be in the window, or shows that there are entries after it.
-  mutating func includes(_ key: String) -> Bool {
+  /// Considers a key that matches.
+  ///
+  /// - Parameters:
+  ///   - text: The text of the key as it is shown.
+  ///   - hash: The hash of the key.
+  /// - Returns: Whether its entry can be in the window, or shows that there are entries after it.
+  mutating func includes(_ text: String, hash: Int) -> Bool {
     matchCount += 1
-    if let start = query.position, !precedes(start.key, key) { return false }
+    let key = EntryQuery.Position(number: 0, key: text, hash: hash)
+    if let start = query.position, !precedes(start, key) { return false }
     if let bound, !precedes(key, bound) { return false }
     keys.append(key)
     if keys.count >= EntryQuery.limit * 4 {
@@ -106,7 +116,7 @@ struct KeySelection {
     return true
   }
 
-  private func precedes(_ one: String, _ other: String) -> Bool {
+  private func precedes(_ one: EntryQuery.Position, _ other: EntryQuery.Position) -> Bool {
     query.isDescending ? other < one : one < other
   }
 }

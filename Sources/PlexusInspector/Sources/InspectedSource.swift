@@ -12,7 +12,9 @@ protocol InspectedSource: Sendable {
   func stop()
 
   /// Prepares details for a page that shows the source.
-  func prepare()
+  ///
+  /// - Parameter time: The time since the inspector was created.
+  func prepare(at time: Duration)
 
   /// The numbers for the overview, whose differences the page draws; `nil` once what the source shows was released.
   var numbers: JSON? { get }
@@ -26,8 +28,13 @@ protocol InspectedSource: Sendable {
   /// Returns a window of entries, or `nil` if the source has none.
   func entries(_ query: EntryQuery) -> JSON?
 
-  /// Returns one entry with its history, or `nil` if the source has no entries.
-  func entry(_ key: String) -> JSON?
+  /// Returns one entry with its history.
+  ///
+  /// - Parameters:
+  ///   - key: The text of its key, as it is shown.
+  ///   - hash: The hash of its key, if the page has it.
+  /// - Returns: The entry, or `nil` if the source has no entries.
+  func entry(_ key: String, hash: Int?) -> JSON?
 
   /// Returns the changes of an action, or `nil` if the source has no such action.
   func difference(ofAction number: Int) -> JSON?
@@ -51,11 +58,11 @@ extension InspectedSource {
 
   func stop() {}
 
-  func prepare() {}
+  func prepare(at time: Duration) {}
 
   func entries(_ query: EntryQuery) -> JSON? { nil }
 
-  func entry(_ key: String) -> JSON? { nil }
+  func entry(_ key: String, hash: Int?) -> JSON? { nil }
 
   func difference(ofAction number: Int) -> JSON? { nil }
 }

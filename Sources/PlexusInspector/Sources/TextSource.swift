@@ -10,9 +10,13 @@ final class TextSource: InspectedSource {
     var text: String?
     var time: Double?
     var call: Task<Void, Never>?
+    /// The time of the last call, of whichever page.
+    var lastCall: Duration?
   }
 
   private static let limit = 20_000
+  /// The time between calls, however often a page connects.
+  private static let pause = Duration.milliseconds(250)
 
   private let state: Locked<State>
 
@@ -30,9 +34,11 @@ final class TextSource: InspectedSource {
     released.1?.cancel()
   }
 
-  func prepare() {
+  func prepare(at time: Duration) {
     state.withLock { state in
       guard state.call == nil, let snapshot = state.snapshot else { return }
+      if let lastCall = state.lastCall, time - lastCall < Self.pause { return }
+      state.lastCall = time
       state.call = Task.detached(priority: .utility) { [weak self] in
         let text = await snapshot().shortened(to: Self.limit)
         self?.finish(text)

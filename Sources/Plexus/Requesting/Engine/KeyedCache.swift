@@ -106,8 +106,7 @@ final class KeyedCache<Key: Hashable & Sendable, Value: Sendable>: CacheEngine, 
     isSpecial: Bool
   ) -> Operations {
     var launchTogether: (@Sendable (CacheEngine, [Flight]) -> Void)?
-    var fetchKeepingOthers:
-      (@concurrent @Sendable (CacheEngine, Flight) async throws -> Outcome)?
+    var fetchKeepingOthers: (@concurrent @Sendable (CacheEngine, Flight) async throws -> Outcome)?
     if let bulkFetch {
       if keepsOthers {
         fetchKeepingOthers = { engine, flight in
