@@ -213,6 +213,7 @@ public final actor Multiplexer<Value: Sendable>: StatefulBroadcaster, Requestabl
   ///   available; ``MultiplexerError/recursiveRequest(chain:)`` if the calling task belongs to a fetch that would wait
   ///   for itself.
   @inlinable
+  @inline(__always)
   public nonisolated func request() async throws -> Value {
     if let value = cache.hit(SingleKey(), hash: 0, ticket: ticket) { return value }
     return try await cache.request(SingleKey(), hash: 0, ticket: ticket).value

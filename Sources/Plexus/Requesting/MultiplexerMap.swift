@@ -122,6 +122,7 @@ public final actor MultiplexerMap<Key: Hashable & Sendable, Value: Sendable> {
   ///   available; ``MultiplexerError/recursiveRequest(chain:)`` if the calling task belongs to a fetch that would wait
   ///   for itself.
   @inlinable
+  @inline(__always)
   public nonisolated func request(_ key: Key) async throws -> Value {
     let hash = cache.hasher.hash(key)
     if let value = cache.hit(key, hash: hash, ticket: ticket) { return value }

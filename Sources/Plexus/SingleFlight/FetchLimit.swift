@@ -12,6 +12,7 @@ internal import Synchronization
 @usableFromInline
 final class FetchLimit: Sendable {
   /// The end of the wait for a place.
+  @usableFromInline
   enum Admission: Hashable, Sendable {
     case granted
     /// Too many others wait.
@@ -207,6 +208,7 @@ final class FetchLimit: Sendable {
   }
 
   /// Waits for the place of a fetch that has entered.
+  @usableFromInline
   func admission(of flight: Flight) async -> Admission {
     let guest = state.withLock { $0.guests[ObjectIdentifier(flight)] }
     guard let guest else { return .cancelled }
@@ -220,6 +222,7 @@ final class FetchLimit: Sendable {
   }
 
   /// Returns whether a fetch has entered.
+  @usableFromInline
   func hasEntered(_ flight: Flight) -> Bool {
     state.withLock { $0.guests[ObjectIdentifier(flight)] != nil }
   }
@@ -302,6 +305,7 @@ final class FetchLimit: Sendable {
   // MARK: - Leaving
 
   /// Ends the visit of a fetch, if it has entered.
+  @usableFromInline
   func leave(_ flight: Flight) {
     change { state, effects in
       let (id, whole) = (ObjectIdentifier(flight), ObjectIdentifier(flight.whole))

@@ -31,7 +31,7 @@ extension CacheEngine {
     while true {
       flight.noteAttempt(at: time.now())
       flight.attempt.confirmationCount = confirmationCount
-      if operations.isSpecial {
+      if operations.work != nil {
         flight.attempt.lastRefresh = lastRefresh
         flight.attempt.fetchStart = fetchStart
       }

@@ -19,33 +19,29 @@ class CacheEngine: @unchecked Sendable {
       @concurrent @Sendable (_ flight: Flight, _ attempt: Int) async throws -> Outcome
 
     /// Calls the user's fetch for the key of a flight.
-    let fetch: Fetch
-    /// Calls the user's fetch of several keys for that of a flight, and keeps the other values that it returns.
-    let fetchKeepingOthers: (@concurrent @Sendable (CacheEngine, Flight) async throws -> Outcome)?
+    @usableFromInline let fetch: Fetch
     /// Ends a flight, and returns the flights to launch.
     let finish: @Sendable (CacheEngine, Flight, Outcome) -> [Flight]
     /// Launches several flights as one fetch, if there is a fetch for several keys.
     let launchTogether: (@Sendable (CacheEngine, [Flight]) -> Void)?
     /// Whether there is a cacher.
     let hasCacher: Bool
-    /// Whether a fetch does more than return the value of its key, so that its work is ``CacheEngine/work(for:)``.
-    let isSpecial: Bool
+    /// Does the work of a flight, and ends it, if a fetch does more than return the value of its key.
+    let work: (@concurrent @Sendable (CacheEngine, Flight) async -> Void)?
 
     @usableFromInline
     init(
       fetch: @escaping Fetch,
-      fetchKeepingOthers: (@concurrent @Sendable (CacheEngine, Flight) async throws -> Outcome)?,
       finish: @escaping @Sendable (CacheEngine, Flight, Outcome) -> [Flight],
       launchTogether: (@Sendable (CacheEngine, [Flight]) -> Void)?,
       hasCacher: Bool,
-      isSpecial: Bool
+      work: (@concurrent @Sendable (CacheEngine, Flight) async -> Void)?
     ) {
       self.fetch = fetch
-      self.fetchKeepingOthers = fetchKeepingOthers
       self.finish = finish
       self.launchTogether = launchTogether
       self.hasCacher = hasCacher
-      self.isSpecial = isSpecial
+      self.work = work
     }
   }
 
@@ -59,7 +55,7 @@ class CacheEngine: @unchecked Sendable {
   final let timeToLive: Nanoseconds
   @usableFromInline final let time: TimeSource
   final let clock: any Clock<Duration>
-  final let operations: Operations
+  @usableFromInline final let operations: Operations
   private final let batching: BatchWindow.Rules?
   private final let batchWindow: BatchWindow?
   /// The hub of the events, once there has been a listener, and the flights, while they are watched.
@@ -188,9 +184,6 @@ class CacheEngine: @unchecked Sendable {
   /// The start of a fetch that begins now, as the cacher counts.
   var fetchStart: FetchStart { FetchStart() }
 
-  /// Does the work of a flight that is special, and ends it.
-  func work(for flight: Flight) async {}
-
   /// Writes the values that have left memory, and removes copies.
   @usableFromInline func scheduleWriting() {}
 
@@ -248,7 +241,7 @@ extension CacheEngine {
   /// Does the work of a flight, and ends it.
   @inline(__always)
   private final func run(_ flight: Flight) async {
-    if operations.isSpecial { return await work(for: flight) }
+    if let work = operations.work { return await work(self, flight) }
     let outcome = await outcome(of: flight)
     launch(operations.finish(self, flight, outcome))
   }

@@ -2,7 +2,7 @@
 
 extension KeyedCache {
   /// Waits for a place, fetches the values of flights, and ends the flights.
-  @usableFromInline
+  @inlinable
   func fetch(
     _ flights: [Flight],
     in batch: BulkFlight?,
@@ -30,6 +30,7 @@ extension KeyedCache {
   }
 
   /// Ends flights that have no place: they were cancelled, or too many others wait.
+  @usableFromInline
   func turnAway(_ flights: [Flight], _ admission: FetchLimit.Admission, isBulk: Bool) async {
     guard admission == .refused else {
       let outcomes = flights.map { _ in Outcome(.failure, error: CancellationError()) }

@@ -87,7 +87,6 @@ final class KeyedCache<Key: Hashable & Sendable, Value: Sendable>: CacheEngine, 
       operations: Self.operations(
         fetch,
         bulkFetch,
-        keepsOthers: recentChanges != nil,
         hasCacher: storage != nil,
         isSpecial: storage != nil || recentChanges != nil || valueTagging != nil
           || policy.maximumConcurrentFetches != nil
@@ -101,35 +100,31 @@ final class KeyedCache<Key: Hashable & Sendable, Value: Sendable>: CacheEngine, 
   static func operations(
     _ fetch: @escaping Operations.Fetch,
     _ bulkFetch: BulkFetch?,
-    keepsOthers: Bool,
     hasCacher: Bool,
     isSpecial: Bool
   ) -> Operations {
     var launchTogether: (@Sendable (CacheEngine, [Flight]) -> Void)?
-    var fetchKeepingOthers: (@concurrent @Sendable (CacheEngine, Flight) async throws -> Outcome)?
     if let bulkFetch {
-      if keepsOthers {
-        fetchKeepingOthers = { engine, flight in
-          let cache = unsafe unsafeDowncast(engine, to: KeyedCache.self)
-          let keys = [key(of: flight)]
-          let values = try await cache.fetchValues(of: keys, for: flight, by: bulkFetch)
-          return outcome(of: flight, in: values)
-        }
-      }
       launchTogether = { engine, flights in
         let cache = unsafe unsafeDowncast(engine, to: KeyedCache.self)
         cache.launchTogether(flights, with: bulkFetch)
       }
     }
+    var work: (@concurrent @Sendable (CacheEngine, Flight) async -> Void)?
+    if isSpecial {
+      work = { engine, flight in
+        let cache = unsafe unsafeDowncast(engine, to: KeyedCache.self)
+        await cache.work(for: flight)
+      }
+    }
     return Operations(
       fetch: fetch,
-      fetchKeepingOthers: fetchKeepingOthers,
       finish: { engine, flight, outcome in
         unsafe unsafeDowncast(engine, to: KeyedCache.self).finish(flight, with: outcome)
       },
       launchTogether: launchTogether,
       hasCacher: hasCacher,
-      isSpecial: isSpecial
+      work: work
     )
   }
 
@@ -172,7 +167,9 @@ final class KeyedCache<Key: Hashable & Sendable, Value: Sendable>: CacheEngine, 
     storage?.fetchStart ?? valueTags?.fetchStart ?? FetchStart()
   }
 
-  override func work(for flight: Flight) async {
+  /// Does the work of a flight of one key, and ends it.
+  @inlinable
+  func work(for flight: Flight) async {
     let fetch: Fetch = { [self] flights, _ in [try await outcome(of: flights[0])] }
     if storage != nil {
       // Under a limit, it departs when it has a place, or when its stored copy is the answer.
@@ -185,11 +182,15 @@ final class KeyedCache<Key: Hashable & Sendable, Value: Sendable>: CacheEngine, 
     }
   }
 
-  private func outcome(of flight: Flight) async throws -> Outcome {
-    guard let fetch = operations.fetchKeepingOthers else {
+  @inlinable
+  func outcome(of flight: Flight) async throws -> Outcome {
+    guard let bulkFetch, recentChanges != nil else {
       return try await attempts(of: flight, operations.fetch)
     }
-    return try await attempts(of: flight) { [self] flight, _ in try await fetch(self, flight) }
+    return try await attempts(of: flight) { [self] flight, _ in
+      let values = try await fetchValues(of: [key(of: flight)], for: flight, by: bulkFetch)
+      return Self.outcome(of: flight, in: values)
+    }
   }
 
   @usableFromInline

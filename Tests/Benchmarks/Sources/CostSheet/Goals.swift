@@ -129,11 +129,11 @@ func filledMultiplexer() -> Multiplexer<Article> {
 
 /// Each of them is followed by the same operation without the option.
 private let optionGoals: [Operation] = [
-  missOfTenThousand("10,000 waiting for a limit of 1", goal: 100_000, limited(to: 1)),
+  missOfTenThousand("10,000 waiting for a limit of 1", goal: 75_000, limited(to: 1)),
   missOfTenThousand("10,000 at once", CachePolicy()),
-  nestedMiss("with a limit of 1", goal: 155_000, limited(to: 1)),
+  nestedMiss("with a limit of 1", goal: 95_000, limited(to: 1)),
   nestedMiss("without a limit", CachePolicy()),
-  bulkMissOfOne("that brings 9 other values", goal: 150_000) { _, values in values },
+  bulkMissOfOne("that brings 9 other values", goal: 125_000) { _, values in values },
   bulkMissOfOne("that drops 9 other values") { key, values in [key: values[key] ?? Article(key)] },
   Operation("map: optimistic update, with tags of values", goal: 285_000, count: 600) { count in
     let map = MultiplexerMap<Int, Article>(
