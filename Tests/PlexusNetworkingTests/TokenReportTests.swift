@@ -15,7 +15,7 @@ import FoundationNetworking
   private let refresh = Gate()
 
   /// A token whose fetches fail from the second one on, once the gate is open.
-  private func token() -> Multiplexer<TestToken> {
+  private func token(_ error: any Error = NotSignedIn()) -> Multiplexer<TestToken> {
     let (refresh, count) = (refresh, Guarded(0))
     return Multiplexer<TestToken> {
       let number = count.withLock { count in
@@ -24,7 +24,7 @@ import FoundationNetworking
       }
       guard number > 1 else { return TestToken(account: "a", number: 1) }
       try await refresh.wait()
-      throw NotSignedIn()
+      throw error
     }
   }
 
@@ -90,11 +90,9 @@ import FoundationNetworking
   @Test func `a failed fetch does not report the end of an account that has signed in since`()
     async throws
   {
-    let token = token()
-    // The user signs in when the fetch has failed.
-    let observation = token.observe { state in
-      if case .failed = state { token.store(TestToken(account: "a", number: 2)) }
-    }
+    let user = User(TestToken(account: "a", number: 2))
+    let token = token(user.failure)
+    user.use(token)
     let transport = transport(token) { events.append("reported") }
     let request = get(transport)
     await refresh.arrivals(1)
@@ -104,40 +102,32 @@ import FoundationNetworking
     #expect(!events.entries.contains("reported"), "It would sign out the new account")
     let next = get(transport)
     #expect(try await next.value == "a2")
-    observation.cancel()
   }
 
   @Test func `a first fetch that fails does not report the end of an account that has signed in`()
     async throws
   {
-    let token = Multiplexer<TestToken> { throw NotSignedIn() }
-    let observation = token.observe { state in
-      if case .failed = state { token.store(TestToken(account: "a", number: 2)) }
-    }
+    let user = User(TestToken(account: "a", number: 2))
+    let token = Multiplexer<TestToken> { throw user.failure }
+    user.use(token)
     let transport = transport(token) { events.append("reported") }
     _ = await get(transport).result
     #expect(events.entries == ["failed"])
     #expect(try await get(transport).value == "a2")
-    observation.cancel()
   }
 
   @Test func `the end of the account that has signed in since is reported when it ends`()
     async throws
   {
-    let token = token()
-    let isFirst = Guarded(true)
-    let observation = token.observe { state in
-      guard case .failed = state, isFirst.withLock({ $0 }) else { return }
-      isFirst.withLock { $0 = false }
-      token.store(TestToken(account: "b", number: 1))
-    }
+    let user = User(TestToken(account: "b", number: 1))
+    let token = token(user.failure)
+    user.use(token)
     let transport = transport(token) { events.append("reported") }
     refresh.open()
     _ = await get(transport).result
     try await token.clear()
     _ = await get(transport).result
     #expect(events.entries == ["failed", "reported", "failed"])
-    observation.cancel()
   }
 
   @Test func `a request that is rejected during the report waits for it`() async throws {
@@ -171,5 +161,35 @@ import FoundationNetworking
     closure.signal()
     for request in [late, first] { _ = await request.result }
     #expect(events.entries == ["reported", "failed", "failed"])
+  }
+}
+
+/// A user who signs in once, after a fetch of the token has failed and before the transport reports that.
+private final class User: Sendable {
+  private struct Failure: OriginFailure {
+    let user: User
+
+    /// The transport judges the error when the fetch has ended.
+    var isOriginFailure: Bool {
+      user.signIn()
+      return false
+    }
+  }
+
+  private let new: TestToken
+  private let token = Guarded<Multiplexer<TestToken>?>(nil)
+
+  init(_ new: TestToken) { self.new = new }
+
+  var failure: any Error { Failure(user: self) }
+
+  func use(_ token: Multiplexer<TestToken>) {
+    self.token.withLock { $0 = token }
+  }
+
+  private func signIn() {
+    guard let token = token.withLock({ $0 }), case .failed = token.current else { return }
+    self.token.withLock { $0 = nil }
+    token.store(new)
   }
 }
