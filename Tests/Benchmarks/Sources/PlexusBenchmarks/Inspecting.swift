@@ -64,10 +64,15 @@ private func busyProgram(isInspected: Bool) async throws -> Double {
   return time
 }
 
+/// Several steps of a congruential generator would be compiled to one: this is a shift register (Marsaglia, 2003).
 @inline(never)
 private func work(_ seed: Int) -> Int {
   var value = UInt64(truncatingIfNeeded: seed) | 1
-  for _ in 0..<6_000 { value = value &* 6_364_136_223_846_793_005 &+ 1 }
+  for _ in 0..<4_500 {
+    value ^= value << 13
+    value ^= value >> 7
+    value ^= value << 17
+  }
   return Int(truncatingIfNeeded: value)
 }
 
