@@ -31,6 +31,16 @@ import Testing
     #expect(state.items.map(\.start) == [2])
   }
 
+  @Test func `flights are no longer listed after a request for none`() {
+    let cache = makeCache()
+    #expect(cache.flightCopies(limit: 1).isEmpty)
+    let isWatched = cache.watchesFlights.load(ordering: .relaxed)
+    #expect(isWatched)
+    #expect(cache.flightCopies(limit: 0).isEmpty)
+    let isStillWatched = cache.watchesFlights.load(ordering: .relaxed)
+    #expect(!isStillWatched)
+  }
+
   @Test func `watched flights are forgotten after many insertions without a read`() {
     let flight = Flight()
     var state = WatchedFlightsState<Flight>()
