@@ -21,8 +21,8 @@ import Testing
     }
   }
 
-  @Test(.guarantee(.inspectorSamplesForOpenPages))
-  func `nothing is sampled unless a page is open`() async throws {
+  /// Adds a text, and returns a log of its requests.
+  private func addText() -> Log<Int> {
     let calls = Log<Int>()
     core.add(
       TextSource {
@@ -31,6 +31,12 @@ import Testing
       },
       named: "text"
     )
+    return calls
+  }
+
+  @Test(.guarantee(.inspectorSamplesForOpenPages))
+  func `nothing is sampled unless a page is open`() async throws {
+    let calls = addText()
     #expect(core.pageCount == 0 && clock.nextDeadline == nil && calls.count == 0)
     let stream = try #require(core.openPage(showing: 1))
     await calls.first(1)
@@ -47,14 +53,7 @@ import Testing
   func `a text is requested four times a second at most, however often a page connects`()
     async throws
   {
-    let calls = Log<Int>()
-    core.add(
-      TextSource {
-        calls.append(1)
-        return ""
-      },
-      named: "text"
-    )
+    let calls = addText()
     for second in 0..<3 {
       for _ in 0..<20 {
         let stream = try #require(core.openPage(showing: 1))

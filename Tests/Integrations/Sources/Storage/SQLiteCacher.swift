@@ -146,10 +146,10 @@ final class SQLiteCacher<Value: Codable & Sendable>: BatchReadingCacher {
   func removeEntries(withPrefix prefix: String) async throws {
     try await remove { cacher, database in
       let start = Data(prefix.utf8)
-      // A range of keys uses the index. A byte of UTF-8 is less than 255. This removal is later than all that it includes.
-      for table in ["entries", "removals"] {
+      // A range of keys uses the indices. A byte of UTF-8 is less than 255. This removal is later than all that it includes.
+      for rows in ["entries WHERE", "removals WHERE isPrefix IN (0, 1) AND"] {
         try database.execute(
-          sql: "DELETE FROM \(table) WHERE key >= ? AND key < ?",
+          sql: "DELETE FROM \(rows) key >= ? AND key < ?",
           arguments: [start, start + [255]]
         )
       }

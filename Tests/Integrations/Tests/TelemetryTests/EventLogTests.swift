@@ -13,13 +13,18 @@ import Testing
     var id: Int
   }
 
+  private func connect() async throws -> (RedisServer, RedisEngine) {
+    let server = try RedisServer()
+    let engine = try RedisEngine(.unix(path: server.socket))
+    try await engine.connect(within: .seconds(30))
+    return (server, engine)
+  }
+
   @Test(.enabled(if: RedisServer.executable != nil))
   func `an interruption is two lines, however long it lasts`() async throws {
     let handler = InMemoryLogHandler()
     let test = TestMetrics()
-    let server = try RedisServer()
-    let engine = try RedisEngine(.unix(path: server.socket))
-    try await engine.connect(within: .seconds(30))
+    let (server, engine) = try await connect()
     let bus = EventBus()
     let group = ServiceGroup(
       configuration: ServiceGroupConfiguration(
@@ -72,9 +77,7 @@ import Testing
   func `events that are rejected are a line each minute, and counted`() async throws {
     let handler = InMemoryLogHandler()
     let test = TestMetrics()
-    let server = try RedisServer()
-    let engine = try RedisEngine(.unix(path: server.socket))
-    try await engine.connect(within: .seconds(30))
+    let (server, engine) = try await connect()
     let bus = EventBus()
     let handling = bus.observe(Renamed.self) { (_: Renamed) in throw Rejection() }
     let rejected = bus.subscribe(to: LinkReport.self).filter {
@@ -110,6 +113,7 @@ import Testing
     token.cancel()
     sending.cancel()
     handling.cancel()
+    withExtendedLifetime(server) {}
     // 200 reports in 80 seconds.
     #expect(handler.entries.map { "\($0.message)" } == ["event rejected", "event rejected"])
     #expect(test.counterTotal(label: "messaging.client.reports") == 200)

@@ -15,11 +15,11 @@ import FoundationNetworking
   private func send(
     _ url: URL,
     to receiver: Body = Body(),
-    headers: [String: String] = [:]
+    method: String = "GET"
   ) async throws -> Body {
     try await withTransport { transport in
       var request = URLRequest(url: url)
-      for (name, value) in headers { request.setValue(value, forHTTPHeaderField: name) }
+      request.httpMethod = method
       try await within(.seconds(60)) { [request] in
         try await transport.send(request, to: receiver)
       }
@@ -186,6 +186,7 @@ import FoundationNetworking
     #expect(heads.withLock { $0.first?.lowercased().contains("content-length: 4") } == true)
   }
 
+  /// Sends a request to an origin that answers with some bytes.
   private func send(
     _ method: String = "GET",
     _ target: String = "/",
@@ -197,13 +198,7 @@ import FoundationNetworking
       connection.write(Array(head.utf8) + bytes)
       connection.waitForClient()
     }
-    return try await withTransport { transport in
-      var request = URLRequest(url: origin.url(target))
-      request.httpMethod = method
-      let body = Body()
-      try await within(.seconds(60)) { [request] in try await transport.send(request, to: body) }
-      return body
-    }
+    return try await send(origin.url(target), method: method)
   }
 
   // MARK: - Content codings
