@@ -20,7 +20,7 @@ extension EventBus {
       var sweepThreshold = 64
       var identified: [Int: [IdentifiedHandler]] = [:]
       /// The log of posts, once there has been a reader.
-      var log: PostLogHub?
+      var log: PostLog?
 
       /// Removes handlers whose ids have a hash value; the caller must retain them.
       mutating func remove(_ handlers: [IdentifiedHandler], hash: Int) {
@@ -246,7 +246,7 @@ extension EventBus {
 
     /// Returns a stream of the posts that begin after this call.
     func posts(bufferingPolicy: BufferingPolicy<EventPost>) -> AsyncStream<EventPost> {
-      let new = PostLogHub()
+      let new = PostLog()
       let subscription = tables.withLock { tables in
         let log = tables.log ?? new
         tables.log = log
@@ -257,7 +257,7 @@ extension EventBus {
     }
 
     /// The log of posts while it has readers; without them, later posts do not look for it.
-    var log: PostLogHub? {
+    var log: PostLog? {
       guard isLogged.load(ordering: .relaxed) else { return nil }
       return tables.withLock { tables in
         if let log = tables.log, log.hub.hasSubscribers.load(ordering: .relaxed) { return log }

@@ -13,12 +13,27 @@ extension EventBus.Core {
     _ persistence: EventPersistence,
     in scope: EventScope?
   ) {
-    let log = log.map { PostLog(Self.event(in: box, of: type), in: scope, to: $0) }
-    let completion = log?.completion
+    let record = record(box, of: type, in: scope)
     while let channel = channel(of: type, persistence, in: scope) {
-      if case .isDone = channel.post(box, persistence, completion: completion, log: log) { return }
+      if case .isDone = channel.post(box, persistence, record, record: record) { return }
     }
-    log?.recordUnheard()
+    record?.appendUnheard()
+  }
+
+  /// Returns the record of a post, if the log of posts has readers.
+  private func record(
+    _ box: AnyBox,
+    of type: any Event.Type,
+    in scope: EventScope?
+  ) -> PostRecord? {
+    guard let log else { return nil }
+    // Without a scope, this copies nothing.
+    let scope: Box<EventScope>? =
+      switch scope {
+      case nil: nil
+      case let scope?: Box(scope)
+      }
+    return PostRecord(box, of: type, in: scope, for: log)
   }
 
   /// Returns the event in a box of its type.
@@ -36,24 +51,24 @@ extension EventBus.Core {
     in scope: EventScope?
   ) async -> PostOutcome {
     let waiting = WaitScope.awaited
-    let log = log.map { PostLog(Self.event(in: box, of: type), in: scope, to: $0) }
+    let record = record(box, of: type, in: scope)
     // The wait is recorded for the channel that receives the event, even if subscribers change
     // concurrently.
     while let channel = channel(of: type, persistence, in: scope) {
-      let completion = log?.completion ?? EventChannel.PostCompletion()
+      let completion = record ?? EventChannel.PostCompletion()
       // Recorded before the post, so that a request by a handler is detected as recursive.
       let wait = waiting.map { ($0, EventChannel.PostCompletion.Node(completion, in: channel)) }
       if let (node, post) = wait, WaitGraph.wait(node, for: post) != nil {
-        let posting = channel.post(box, persistence, completion: log?.completion, log: log)
+        let posting = channel.post(box, persistence, record, record: record)
         guard case .isDone(let isKept) = posting else { continue }
         return PostOutcome(notified: 0, handled: 0, isPersisted: isKept, isDeferred: true)
       }
       defer { if let (node, post) = wait { WaitGraph.stopWaiting(node, for: post) } }
-      let posting = channel.post(box, persistence, completion: completion, log: log)
+      let posting = channel.post(box, persistence, completion, record: record)
       guard case .isDone = posting else { continue }
       return await completion.outcome(in: channel)
     }
-    log?.recordUnheard()
+    record?.appendUnheard()
     return PostOutcome(notified: 0, handled: 0)
   }
 

@@ -220,7 +220,7 @@ import Testing
     var delivery = Delivery<Int>()
     buffer.deliver(element, from: sender, to: &delivery)
     delivery.deliver()
-    return delivery.displaced?.first
+    return delivery.displaced.first
   }
 
   private func buffer(

@@ -2,8 +2,10 @@
 @usableFromInline
 struct Delivery<Element: Sendable>: Sendable {
   @usableFromInline var effects = HubEffects()
-  /// The elements that were removed from the window and from buffers, if any; they are released with the delivery.
-  @usableFromInline private(set) var displaced: ContiguousArray<Element>?
+  /// The elements that were removed from the window and from buffers, to be released with the delivery.
+  ///
+  /// Most often there is one at most, which needs no allocation.
+  @usableFromInline private(set) var displaced: (first: Element?, others: ContiguousArray<Element>?)
   /// The number of buffers that have ignored the element, and of buffers that had no room for it.
   @usableFromInline var ignored = 0
   @usableFromInline var refused = 0
@@ -13,8 +15,14 @@ struct Delivery<Element: Sendable>: Sendable {
 
   /// Adds an element that was removed.
   @inlinable
-  mutating func displace(_ element: Element) {
-    if displaced == nil { displaced = [element] } else { displaced?.append(element) }
+  mutating func displace(_ element: consuming Element) {
+    if displaced.first == nil {
+      displaced.first = element
+    } else if displaced.others == nil {
+      displaced.others = [element]
+    } else {
+      displaced.others?.append(element)
+    }
   }
 
   /// Does the work; called once, with no lock held.
@@ -29,7 +37,8 @@ extension HubEffects {
   @inlinable
   mutating func add<Element>(_ delivery: Delivery<Element>) {
     add(delivery.effects)
-    guard let displaced = delivery.displaced else { return }
-    release(elements: ContiguousArray(displaced.map { Box($0) }))
+    guard let first = delivery.displaced.first else { return }
+    let others = delivery.displaced.others ?? []
+    release(elements: [Box(first)] + others.map { Box($0) })
   }
 }

@@ -6,7 +6,7 @@ internal import Synchronization
 
 extension EventChannel {
   /// The completion of a post, for the caller that waits for it.
-  final class PostCompletion: HandlerQueue.Report, @unchecked Sendable {
+  class PostCompletion: HandlerQueue.Report, @unchecked Sendable {
     private static let isOpen: UInt8 = 0
     private static let isAwaited: UInt8 = 1
     private static let isOver: UInt8 = 2

@@ -89,22 +89,22 @@ final class EventChannel: Sendable {
   ///   - box: The event.
   ///   - persistence: The persistence of the event.
   ///   - completion: The completion that the caller waits for, if it does.
-  ///   - log: The log of posts, if it has readers: it has the order of the channel.
+  ///   - record: The record of the post, if the log of posts has readers: the log has the order of the channel.
   /// - Returns: Whether the event is now retained.
   func post(
     _ box: AnyBox,
     _ persistence: EventPersistence,
-    completion: PostCompletion?,
-    log: PostLog? = nil
+    _ completion: PostCompletion?,
+    record: PostRecord? = nil
   ) -> Posting {
     let now = persistence.rule == nil ? 0 : time.now()
     var effects = HubEffects()
     var reach: HubBase.Reach?
-    var logged: Delivery<EventPost>?
+    var logged = Delivery<EventPost>()
     let posting = state.withLock { state -> Posting in
       guard !state.isRetired else { return .isRetired }
       guard persistence.rule != nil || !state.offers.isIdle else {
-        logged = log?.record(subscriberCount: hub.count, isRetained: false)
+        record?.append(subscriberCount: hub.count, isRetained: false, &logged)
         reach = fanOut(box, completion, &effects)
         return .isDone(isKept: false)
       }
@@ -115,10 +115,10 @@ final class EventChannel: Sendable {
       }
       advance(&state, at: now, &effects)
       let isKept = state.offers.isKept(post: post, at: now)
-      logged = log?.record(subscriberCount: hub.count, isRetained: isKept)
+      record?.append(subscriberCount: hub.count, isRetained: isKept, &logged)
       return .isDone(isKept: isKept)
     }
-    logged?.deliver()
+    logged.deliver()
     effects.perform()
     if let reach { completion?.end(notified: reach.notified, handled: reach.handled) }
     return posting
@@ -157,6 +157,8 @@ final class EventChannel: Sendable {
         if let reach = fanOut(box, of: post, completion, &effects) {
           effects.then { completion?.end(notified: reach.notified, handled: reach.handled) }
         }
+        // A record of the log keeps its event alive.
+        effects.release(completion)
         deliveries += state.offers.memberCount
       case .end(let post, let outcome):
         if let completion = state.takeCompletion(post) {

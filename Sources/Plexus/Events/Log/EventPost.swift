@@ -14,32 +14,25 @@
 /// - ``isRetained``
 /// - ``outcome``
 public struct EventPost: Sendable {
+  private let record: PostRecord
+
+  init(_ record: PostRecord) {
+    self.record = record
+  }
+
   /// The event.
-  public let event: any Event
+  public var event: any Event { EventBus.Core.event(in: record.box, of: record.type) }
   /// The scope, or `nil` for an event posted without a scope.
-  public let scope: EventScope?
+  public var scope: EventScope? { record.scope?.element }
   /// The time of the post by the wall clock, since 1970-01-01T00:00Z.
-  public let time: Duration
+  public var time: Duration { record.time }
   /// The number of the post since the log has had readers, beginning with 1: a gap shows how many the buffering policy has
   /// dropped.
-  public internal(set) var number = 0
+  public var number: Int { record.logNumber }
   /// The number of subscribers of the type and scope at the time of the post, including streams.
-  public internal(set) var subscriberCount = 0
+  public var subscriberCount: Int { record.subscriberCount }
   /// Whether the event was retained for later subscribers when the post returned.
-  public internal(set) var isRetained = false
-  private let completion: EventChannel.PostCompletion
-
-  init(
-    event: any Event,
-    scope: EventScope?,
-    time: Duration,
-    completion: EventChannel.PostCompletion
-  ) {
-    self.event = event
-    self.scope = scope
-    self.time = time
-    self.completion = completion
-  }
+  public var isRetained: Bool { record.isRetained }
 
   /// The name of the type of the event.
   public var typeName: String { "\(type(of: event))" }
@@ -48,7 +41,7 @@ public struct EventPost: Sendable {
   ///
   /// It can be read again later: the record of a post that is in progress shows how it has ended. After a cancelled
   /// ``EventBus/postAndWait(_:scope:)``, the outcome is the incomplete one that its caller got.
-  public var outcome: PostOutcome? { completion.result }
+  public var outcome: PostOutcome? { record.result }
 }
 
 extension EventBus {

@@ -1,56 +1,91 @@
+// @unchecked Sendable because Swift requires it of a subclass of `HandlerQueue.Report`. The posting thread sets the
+// variables of a record, before the log passes it to a reader. The lock of its hub guards the number of the log.
+
 /// The log of the posts of a bus.
-final class PostLogHub: Sendable {
+final class PostLog: @unchecked Sendable {
   /// The readers.
   let hub = BroadcastHub<EventPost>()
-  private let lastNumber = Locked(0)
+  /// The number of the last post; guarded by the lock of the hub.
+  @exclusivity(unchecked) @safe
+  private var lastNumber = 0
 
   init() {}
 
-  /// Appends a post with its number; can be called under the lock of its channel.
-  func append(_ post: EventPost, _ delivery: inout Delivery<EventPost>) {
-    lastNumber.withLock { number in
-      number += 1
-      var post = post
-      post.number = number
-      if !hub.prepare(post, &delivery) { number = 0 }
+  /// Appends a post with the next number.
+  fileprivate func append(_ record: PostRecord, _ delivery: inout Delivery<EventPost>) {
+    hub.state.withLock { state in
+      guard state.subscriberCount > 0, !state.isFinished else {
+        lastNumber = 0
+        return
+      }
+      lastNumber += 1
+      record.logNumber = lastNumber
+      hub.append(EventPost(record), from: 0, &state, &delivery)
     }
   }
 }
 
-/// A post that is recorded in the log of its bus.
-struct PostLog: Sendable {
-  /// The completion of the post, from which the readers of the log get its outcome.
-  let completion = EventChannel.PostCompletion()
-  private let log: PostLogHub
-  private let post: EventPost
+/// A post in the log of its bus, with the completion from which the readers of the log get its outcome.
+///
+/// While the log has readers, every post makes one: it is a single object, so that a post allocates once.
+final class PostRecord: EventChannel.PostCompletion, @unchecked Sendable {
+  let box: AnyBox
+  let type: any Event.Type
+  /// The scope, in a box, since most posts have none.
+  let scope: Box<EventScope>?
+  /// The time of the post by the wall clock.
+  let time: Duration
+  /// The number in the log; `number` is the one in the queue of its channel.
+  @exclusivity(unchecked) @safe
+  fileprivate(set) var logNumber = 0
+  @exclusivity(unchecked) @safe
+  private(set) var subscriberCount = 0
+  @exclusivity(unchecked) @safe
+  private(set) var isRetained = false
+  /// The log, until the post is appended to it.
+  @exclusivity(unchecked) @safe
+  private var log: PostLog?
 
   /// - Parameters:
-  ///   - event: The event.
+  ///   - box: The event.
+  ///   - type: Its type.
   ///   - scope: Its scope.
   ///   - log: The log.
-  init(_ event: any Event, in scope: EventScope?, to log: PostLogHub) {
+  init(
+    _ box: AnyBox,
+    of type: any Event.Type,
+    in scope: Box<EventScope>?,
+    for log: PostLog
+  ) {
+    self.box = box
+    self.type = type
+    self.scope = scope
     self.log = log
-    post = EventPost(event: event, scope: scope, time: wallClockTime(), completion: completion)
+    time = wallClockTime()
+    super.init()
   }
 
-  /// Appends the post to the log; can be called under the lock of its channel, whose order the log then has.
+  /// Appends the post to the log, once; can be called under the lock of its channel, whose order the log then has.
   ///
   /// - Parameters:
   ///   - subscriberCount: The present number of subscribers.
   ///   - isRetained: Whether the event is retained.
-  /// - Returns: The work that remains, with no lock held.
-  func record(subscriberCount: Int, isRetained: Bool) -> Delivery<EventPost> {
-    var post = post
-    post.subscriberCount = subscriberCount
-    post.isRetained = isRetained
-    var delivery = Delivery<EventPost>()
-    log.append(post, &delivery)
-    return delivery
+  ///   - delivery: Receives the work that remains, with no lock held.
+  func append(
+    subscriberCount: Int,
+    isRetained: Bool,
+    _ delivery: inout Delivery<EventPost>
+  ) {
+    self.subscriberCount = subscriberCount
+    self.isRetained = isRetained
+    log.take()?.append(self, &delivery)
   }
 
   /// Appends a post of a type and scope that has never had a subscriber; called with no lock held.
-  func recordUnheard() {
-    completion.finish(with: PostOutcome(notified: 0, handled: 0))
-    record(subscriberCount: 0, isRetained: false).deliver()
+  func appendUnheard() {
+    finish(with: PostOutcome(notified: 0, handled: 0))
+    var delivery = Delivery<EventPost>()
+    append(subscriberCount: 0, isRetained: false, &delivery)
+    delivery.deliver()
   }
 }

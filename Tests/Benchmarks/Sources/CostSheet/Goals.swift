@@ -265,6 +265,15 @@ private let eventGoals: [Operation] = [
     for number in 0..<count { bus.post(Tick(number: number)) }
     await reader.finish()
   },
+  Operation("bus: post to 1 handler, a log of posts", goal: 4_500, count: 600) { count in
+    let bus = EventBus()
+    let calls = Countdown(count)
+    let token = bus.observe(Tick.self) { _ in calls.signal() }
+    let posts = bus.posts()
+    for number in 0..<count { bus.post(Tick(number: number)) }
+    await calls.wait()
+    withExtendedLifetime((token, posts)) {}
+  },
   Operation("bus: postAndWait, 1 handler", goal: 9_000, count: 600) { count in
     let bus = EventBus()
     let token = bus.observe(Tick.self) { _ in }

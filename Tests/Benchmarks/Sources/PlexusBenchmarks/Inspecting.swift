@@ -2,10 +2,6 @@ import Foundation
 import Plexus
 import PlexusInspector
 
-#if canImport(FoundationNetworking)
-import FoundationNetworking
-#endif
-
 /// An event of a busy program.
 private struct Arrival: Event {
   let number: Int
@@ -46,9 +42,9 @@ private func busyProgram(isInspected: Bool) async throws -> Double {
     let new = try await Inspector()
     new.add(map, named: "million")
     new.add(bus, named: "events")
-    reader = StreamReader(new.url)
-    inspector = new
-    await reader?.firstBytes()
+    let newReader = try StreamReader(new.url)
+    try await newReader.firstBytes()
+    (inspector, reader) = (new, newReader)
   }
   let time = await nanoseconds(per: arrivals) {
     var sum = 0
@@ -79,34 +75,55 @@ private func work(_ seed: Int) -> Int {
 @inline(never)
 private func consume(_ value: Int) {}
 
-/// A client that reads the stream of a page, which shows the bus.
-private final class StreamReader: NSObject, URLSessionDataDelegate, @unchecked Sendable {
+/// A client that reads the stream of a page, which shows the bus, on a thread of its own.
+///
+/// `URLSession` would be measured, too: on Linux, it polls a connection of which it has read everything all the time.
+private final class StreamReader: Sendable {
   private let first = AsyncStream.makeStream(of: Void.self)
-  private var session: URLSession?
+  private let socket: Int32
 
-  init(_ url: URL) {
-    super.init()
-    let session = URLSession(configuration: .ephemeral, delegate: self, delegateQueue: nil)
-    self.session = session
+  init(_ url: URL) throws {
+    #if canImport(Darwin)
+    let stream = SOCK_STREAM
+    #else
+    let stream = Int32(SOCK_STREAM.rawValue)
+    #endif
+    let socket = Foundation.socket(AF_INET, stream, 0)
+    self.socket = socket
+    var address = sockaddr_in()
+    address.sin_family = sa_family_t(AF_INET)
+    address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
+    address.sin_port = UInt16(url.port ?? 0).bigEndian
+    let isConnected = withUnsafePointer(to: &address) { pointer in
+      pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+        connect(socket, $0, socklen_t(MemoryLayout<sockaddr_in>.size)) == 0
+      }
+    }
     // The second source.
-    session.dataTask(
-      with: url.appending(path: "stream").appending(queryItems: [
-        URLQueryItem(name: "show", value: "2")
-      ])
-    ).resume()
-  }
-
-  func urlSession(_ session: URLSession, dataTask: URLSessionDataTask, didReceive data: Data) {
-    first.continuation.yield()
+    let request = Array(
+      """
+      GET \(url.appending(path: "stream").path())?show=2 HTTP/1.1\r
+      Host: 127.0.0.1:\(url.port ?? 0)\r\n\r\n
+      """.utf8
+    )
+    guard isConnected, write(socket, request, request.count) == request.count else {
+      throw POSIXError(POSIXErrorCode(rawValue: errno) ?? .EIO)
+    }
+    Thread.detachNewThread { [first = first.continuation] in
+      var buffer = [UInt8](repeating: 0, count: 65_536)
+      while read(socket, &buffer, buffer.count) > 0 { first.yield() }
+      close(socket)
+      first.finish()
+    }
   }
 
   /// Waits for the first bytes.
-  func firstBytes() async {
+  func firstBytes() async throws {
     for await _ in first.stream { return }
+    throw POSIXError(.ECONNRESET)
   }
 
   func stop() {
-    session?.invalidateAndCancel()
-    session = nil
+    shutdown(socket, Int32(SHUT_RDWR))
   }
 }

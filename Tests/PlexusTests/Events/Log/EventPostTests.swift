@@ -187,6 +187,24 @@ import Testing
     await census.falls(to: 0)
     #expect(await posts.first(1).count == 1)
   }
+
+  @Test func `records that a log drops are released with no lock held, by the last thread`() async {
+    let (bus, census, gate) = (EventBus(), Census(), Gate())
+    // Its answers let waiting events follow one after another.
+    let token = bus.observe(Load.self) { _ async in
+      try? await gate.wait()
+      return .handledSuccessfully
+    }
+    let posts = bus.posts(bufferingPolicy: .bufferingNewest(1))
+    for number in 0..<20 {
+      let parcel = census.parcel(number) { withoutLocks { bus.post(Ping(number)) } }
+      bus.post(Load(parcel, number.isMultiple(of: 2) ? .clearImmediately : nil))
+    }
+    gate.open()
+    await census.falls(to: 0)
+    #expect(await posts.first(1).count == 1)
+    withExtendedLifetime(token) {}
+  }
 }
 
 extension EventPost {
