@@ -686,17 +686,17 @@ public struct EventPersistence : Sendable, Hashable {
 
 public struct EventPost : Sendable {
 
-    public let event: any Plexus.Event
+    public var event: any Plexus.Event { get }
 
-    public let scope: Plexus.EventScope?
+    public var scope: Plexus.EventScope? { get }
 
-    public let time: Duration
+    public var time: Duration { get }
 
-    public internal(set) var number: Int { get }
+    public var number: Int { get }
 
-    public internal(set) var subscriberCount: Int { get }
+    public var subscriberCount: Int { get }
 
-    public internal(set) var isRetained: Bool { get }
+    public var isRetained: Bool { get }
 
     public var typeName: String { get }
 

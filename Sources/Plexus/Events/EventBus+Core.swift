@@ -251,7 +251,7 @@ extension EventBus {
         let log = tables.log ?? new
         tables.log = log
         isLogged.store(true, ordering: .relaxed)
-        return log.hub.subscription(bufferingPolicy: bufferingPolicy)
+        return log.subscription(bufferingPolicy: bufferingPolicy)
       }
       return AsyncStream(subscription)
     }

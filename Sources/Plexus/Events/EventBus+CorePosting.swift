@@ -15,7 +15,7 @@ extension EventBus.Core {
   ) {
     let record = record(box, of: type, in: scope)
     while let channel = channel(of: type, persistence, in: scope) {
-      if case .isDone = channel.post(box, persistence, record, record: record) { return }
+      if case .isDone = channel.post(box, persistence, record) { return }
     }
     record?.appendUnheard()
   }
@@ -59,12 +59,12 @@ extension EventBus.Core {
       // Recorded before the post, so that a request by a handler is detected as recursive.
       let wait = waiting.map { ($0, EventChannel.PostCompletion.Node(completion, in: channel)) }
       if let (node, post) = wait, WaitGraph.wait(node, for: post) != nil {
-        let posting = channel.post(box, persistence, record, record: record)
+        let posting = channel.post(box, persistence, record)
         guard case .isDone(let isKept) = posting else { continue }
         return PostOutcome(notified: 0, handled: 0, isPersisted: isKept, isDeferred: true)
       }
       defer { if let (node, post) = wait { WaitGraph.stopWaiting(node, for: post) } }
-      let posting = channel.post(box, persistence, completion, record: record)
+      let posting = channel.post(box, persistence, completion)
       guard case .isDone = posting else { continue }
       return await completion.outcome(in: channel)
     }

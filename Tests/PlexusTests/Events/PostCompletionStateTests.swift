@@ -1,3 +1,4 @@
+import PlexusTesting
 import TestSupport
 import Testing
 
@@ -41,6 +42,27 @@ import Testing
     #expect(!completion.hasEnded)
     completion.end(notified: 0, handled: 0)
     #expect(await completion.outcome(in: channel) == PostOutcome(notified: 2, handled: 1))
+  }
+
+  @Test func `a caller cancelled while the last handler ends its post gets the whole outcome`()
+    async throws
+  {
+    let (bus, gate) = (EventBus(), Gate())
+    let token = bus.observe(Notice.self) { _ async in
+      await waitUnmoved(gate)
+      return .handledSuccessfully
+    }
+    let caller = Task { await bus.postAndWait(Notice(1, .clearImmediately)) }
+    await gate.arrivals(1)
+    let channel = try #require(bus.core.channel(of: ObjectIdentifier(Notice.self)))
+    // After the end has been recorded under the lock, and before the completion learns of it.
+    channel.change { state, effects in
+      effects.then { caller.cancel() }
+      state.offers.finish(1, as: .succeeded)
+    }
+    #expect(await caller.value == PostOutcome(notified: 1, handled: 1))
+    gate.open()
+    withExtendedLifetime(token) {}
   }
 
   @Test func `the completion of a post of a cancelled caller keeps the counts of that time`() async

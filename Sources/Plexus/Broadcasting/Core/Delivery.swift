@@ -38,7 +38,7 @@ extension HubEffects {
   mutating func add<Element>(_ delivery: Delivery<Element>) {
     add(delivery.effects)
     guard let first = delivery.displaced.first else { return }
-    let others = delivery.displaced.others ?? []
-    release(elements: [Box(first)] + others.map { Box($0) })
+    release(Box(first))
+    if let others = delivery.displaced.others { release(value: others) }
   }
 }

@@ -5,7 +5,7 @@
 internal import Synchronization
 
 extension EventChannel {
-  /// The completion of a post, for the caller that waits for it.
+  /// The completion of a post, for the caller that waits for it and for the log of posts.
   class PostCompletion: HandlerQueue.Report, @unchecked Sendable {
     private static let isOpen: UInt8 = 0
     private static let isAwaited: UInt8 = 1
@@ -31,37 +31,46 @@ extension EventChannel {
     }
 
     /// The number of the post if it was queued, or 0; set once.
-    var number: Int {
+    final var number: Int {
       get { queuedNumber.load(ordering: .relaxed) }
       set { queuedNumber.store(newValue, ordering: .relaxed) }
     }
 
     /// Whether the post has ended or its caller was cancelled.
-    var hasEnded: Bool { stage.load(ordering: .acquiring) == Self.isOver }
+    final var hasEnded: Bool { stage.load(ordering: .acquiring) == Self.isOver }
 
     /// The outcome, once the post has ended or its caller was cancelled.
-    var result: PostOutcome? { hasEnded ? outcome : nil }
+    final var result: PostOutcome? { hasEnded ? outcome : nil }
 
     /// The sequence number of the event once it has been sent to all subscribers.
-    var sequence: Int { sentSequence.load(ordering: .relaxed) }
+    final var sequence: Int { sentSequence.load(ordering: .relaxed) }
+
+    /// Appends the post to the log of posts, once, if it is recorded there; can be called under the lock of its channel,
+    /// whose order the log then has.
+    ///
+    /// - Parameters:
+    ///   - hub: The hub with the present subscribers.
+    ///   - isRetained: Whether the event is retained.
+    ///   - delivery: Receives the work that remains, with no lock held.
+    func record(to hub: HubBase, isRetained: Bool, _ delivery: inout Delivery<EventPost>) {}
 
     /// Begins the delivery to all subscribers with the part of the streams; called under the lock of the channel.
     ///
     /// - Parameter sequence: The sequence number of the event.
-    override func begin(sequence: Int) {
+    final override func begin(sequence: Int) {
       sentSequence.store(sequence, ordering: .relaxed)
       outstanding.store(1, ordering: .relaxed)
     }
 
     /// Adds the part of a queue, which cannot end before the lock is released; called under the lock of the channel.
-    override func addPart() {
+    final override func addPart() {
       outstanding.add(1, ordering: .relaxed)
     }
 
     /// Withdraws the part of the streams, since there are none; called under the lock of the channel.
     ///
     /// - Returns: Whether all other parts have ended. The part is then not withdrawn, and ends with no lock held.
-    func withdrawPart() -> Bool {
+    final func withdrawPart() -> Bool {
       guard outstanding.subtract(1, ordering: .acquiringAndReleasing).newValue == 0 else {
         return false
       }
@@ -70,7 +79,7 @@ extension EventChannel {
     }
 
     /// Ends a part: the streams, or the handlers of a queue.
-    override func end(notified: Int, handled: Int) {
+    final override func end(notified: Int, handled: Int) {
       // In this order, a cancelled caller never gets more successes than calls.
       self.notified.add(notified, ordering: .relaxed)
       self.handled.add(handled, ordering: .releasing)
@@ -85,7 +94,7 @@ extension EventChannel {
     }
 
     /// Ends the post; called with no lock held.
-    func finish(with outcome: PostOutcome) {
+    final func finish(with outcome: PostOutcome) {
       guard !isEnding.exchange(true, ordering: .relaxed) else { return }
       self.outcome = outcome
       if stage.exchange(Self.isOver, ordering: .acquiringAndReleasing) == Self.isAwaited {
@@ -96,7 +105,7 @@ extension EventChannel {
     /// Ends the wait of a cancelled caller; called with no lock held.
     ///
     /// - Parameter outcome: The progress of the post if its event is persistent.
-    func abandon(_ outcome: PostOutcome?) {
+    final func abandon(_ outcome: PostOutcome?) {
       let progress = progress
       finish(
         with: PostOutcome(
@@ -115,7 +124,7 @@ extension EventChannel {
     /// - Parameter channel: The channel of the event.
     /// - Returns: The outcome, which is incomplete if the caller was cancelled.
     @inline(__always)
-    func outcome(in channel: EventChannel) async -> PostOutcome {
+    final func outcome(in channel: EventChannel) async -> PostOutcome {
       guard !hasEnded else { return outcome }
       if #available(macOS 26, iOS 26, tvOS 26, watchOS 26, visionOS 26, *) {
         await withTaskPriorityEscalationHandler(

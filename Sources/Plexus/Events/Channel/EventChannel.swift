@@ -21,7 +21,7 @@ final class EventChannel: Sendable {
   struct State: Sendable {
     /// The subscribers have the same places as in the hub.
     var offers = OffersState<AnyBox, EventChannel.Member>()
-    /// The completions that callers wait for, by the number of the post.
+    /// The completions for callers that wait and for the log of posts, by the number of the post.
     var completions: [Int: PostCompletion] = [:]
     /// The thread that began to handle the latest offer.
     var offerThread = ThreadID()
@@ -41,7 +41,7 @@ final class EventChannel: Sendable {
     /// Whether something is to be done: most changes without retained events leave nothing.
     var hasSteps: Bool { isFinished || !offers.isIdle || !offers.released.isEmpty }
 
-    /// Takes out the completion of a post, if a caller waits for it.
+    /// Takes out the completion of a post, if a caller or the log needs it.
     mutating func takeCompletion(_ post: Int) -> PostCompletion? {
       completions.isEmpty ? nil : completions.removeValue(forKey: post)
     }
@@ -88,14 +88,13 @@ final class EventChannel: Sendable {
   /// - Parameters:
   ///   - box: The event.
   ///   - persistence: The persistence of the event.
-  ///   - completion: The completion that the caller waits for, if it does.
-  ///   - record: The record of the post, if the log of posts has readers: the log has the order of the channel.
+  ///   - completion: The completion, if the caller waits for it or the log of posts has readers: the log has the order of
+  ///     the channel.
   /// - Returns: Whether the event is now retained.
   func post(
     _ box: AnyBox,
     _ persistence: EventPersistence,
-    _ completion: PostCompletion?,
-    record: PostRecord? = nil
+    _ completion: PostCompletion?
   ) -> Posting {
     let now = persistence.rule == nil ? 0 : time.now()
     var effects = HubEffects()
@@ -104,7 +103,7 @@ final class EventChannel: Sendable {
     let posting = state.withLock { state -> Posting in
       guard !state.isRetired else { return .isRetired }
       guard persistence.rule != nil || !state.offers.isIdle else {
-        record?.append(subscriberCount: hub.count, isRetained: false, &logged)
+        completion?.record(to: hub, isRetained: false, &logged)
         reach = fanOut(box, completion, &effects)
         return .isDone(isKept: false)
       }
@@ -115,7 +114,7 @@ final class EventChannel: Sendable {
       }
       advance(&state, at: now, &effects)
       let isKept = state.offers.isKept(post: post, at: now)
-      record?.append(subscriberCount: hub.count, isRetained: isKept, &logged)
+      completion?.record(to: hub, isRetained: isKept, &logged)
       return .isDone(isKept: isKept)
     }
     logged.deliver()
@@ -157,7 +156,7 @@ final class EventChannel: Sendable {
         if let reach = fanOut(box, of: post, completion, &effects) {
           effects.then { completion?.end(notified: reach.notified, handled: reach.handled) }
         }
-        // A record of the log keeps its event alive.
+        // If it has been handled already, this can be the last reference to a record and its event.
         effects.release(completion)
         deliveries += state.offers.memberCount
       case .end(let post, let outcome):
@@ -209,7 +208,7 @@ final class EventChannel: Sendable {
   /// - Parameters:
   ///   - box: The event.
   ///   - post: The number of the post if it has waited, which subscribers that have been added meanwhile ignore; or 0.
-  ///   - completion: The completion, if a caller waits.
+  ///   - completion: The completion, if a caller or the log needs it.
   ///   - effects: Receives the work that remains.
   /// - Returns: The share of the streams, to be reported to the completion with no lock held, if there is one.
   private func fanOut(
@@ -266,13 +265,16 @@ final class EventChannel: Sendable {
   /// Ends the wait of a cancelled caller; called with no lock held.
   func abandon(_ completion: PostCompletion) {
     let now = time.now()
-    let outcome = state.withLock { state -> PostOutcome? in
+    let (isOver, outcome) = state.withLock { state -> (Bool, PostOutcome?) in
       let post = completion.number
-      guard state.completions[post] === completion else { return nil }
+      guard state.completions[post] === completion else {
+        // Without having been sent to all subscribers, it has ended, and another thread is about to say so.
+        return (post > 0 && completion.sequence == .max, nil)
+      }
       state.completions[post] = nil
-      return state.offers.progress(of: post, at: now)
+      return (false, state.offers.progress(of: post, at: now))
     }
-    completion.abandon(outcome)
+    if !isOver { completion.abandon(outcome) }
   }
 
   /// Returns the running calls of handlers that an event must wait for.

@@ -1,5 +1,5 @@
-// @unchecked Sendable because Swift requires it of a subclass of `HandlerQueue.Report`. The posting thread sets the
-// variables of a record, before the log passes it to a reader. The lock of its hub guards the number of the log.
+// @unchecked Sendable: the lock of its hub guards the number of a log. Swift requires it of a subclass of
+// `HandlerQueue.Report`: the posting thread sets the variables of a record, before the log passes it to a reader.
 
 /// The log of the posts of a bus.
 final class PostLog: @unchecked Sendable {
@@ -11,13 +11,18 @@ final class PostLog: @unchecked Sendable {
 
   init() {}
 
+  /// Returns a reader of the posts from now on; the numbers of the first one begin with 1.
+  func subscription(bufferingPolicy: BufferingPolicy<EventPost>) -> Subscription<EventPost> {
+    hub.state.withLock { state in
+      if state.subscriberCount == 0 { lastNumber = 0 }
+    }
+    return hub.subscription(bufferingPolicy: bufferingPolicy)
+  }
+
   /// Appends a post with the next number.
   fileprivate func append(_ record: PostRecord, _ delivery: inout Delivery<EventPost>) {
     hub.state.withLock { state in
-      guard state.subscriberCount > 0, !state.isFinished else {
-        lastNumber = 0
-        return
-      }
+      guard state.subscriberCount > 0, !state.isFinished else { return }
       lastNumber += 1
       record.logNumber = lastNumber
       hub.append(EventPost(record), from: 0, &state, &delivery)
@@ -27,7 +32,7 @@ final class PostLog: @unchecked Sendable {
 
 /// A post in the log of its bus, with the completion from which the readers of the log get its outcome.
 ///
-/// While the log has readers, every post makes one: it is a single object, so that a post allocates once.
+/// While the log has readers, every post makes one: it is a single object, to allocate little.
 final class PostRecord: EventChannel.PostCompletion, @unchecked Sendable {
   let box: AnyBox
   let type: any Event.Type
@@ -42,7 +47,7 @@ final class PostRecord: EventChannel.PostCompletion, @unchecked Sendable {
   private(set) var subscriberCount = 0
   @exclusivity(unchecked) @safe
   private(set) var isRetained = false
-  /// The log, until the post is appended to it.
+  /// The log, until the post is appended to it, which would otherwise keep it alive.
   @exclusivity(unchecked) @safe
   private var log: PostLog?
 
@@ -65,19 +70,14 @@ final class PostRecord: EventChannel.PostCompletion, @unchecked Sendable {
     super.init()
   }
 
-  /// Appends the post to the log, once; can be called under the lock of its channel, whose order the log then has.
-  ///
-  /// - Parameters:
-  ///   - subscriberCount: The present number of subscribers.
-  ///   - isRetained: Whether the event is retained.
-  ///   - delivery: Receives the work that remains, with no lock held.
-  func append(
-    subscriberCount: Int,
+  override func record(
+    to hub: HubBase,
     isRetained: Bool,
     _ delivery: inout Delivery<EventPost>
   ) {
-    self.subscriberCount = subscriberCount
+    subscriberCount = hub.count
     self.isRetained = isRetained
+    // If this is its last reference, it has no reader, and so no record.
     log.take()?.append(self, &delivery)
   }
 
@@ -85,7 +85,7 @@ final class PostRecord: EventChannel.PostCompletion, @unchecked Sendable {
   func appendUnheard() {
     finish(with: PostOutcome(notified: 0, handled: 0))
     var delivery = Delivery<EventPost>()
-    append(subscriberCount: 0, isRetained: false, &delivery)
+    log.take()?.append(self, &delivery)
     delivery.deliver()
   }
 }

@@ -269,7 +269,8 @@ private let eventGoals: [Operation] = [
     let bus = EventBus()
     let calls = Countdown(count)
     let token = bus.observe(Tick.self) { _ in calls.signal() }
-    let posts = bus.posts()
+    // Full, as the log of a program without an open page.
+    let posts = bus.posts(bufferingPolicy: .bufferingNewest(100))
     for number in 0..<count { bus.post(Tick(number: number)) }
     await calls.wait()
     withExtendedLifetime((token, posts)) {}
