@@ -9,7 +9,7 @@ public struct ActionRecord<State, Action> : Sendable where State : Sendable, Act
 
     public let number: Int
 
-    public init(action: Action, before: State, after: State, number: Int = 1)
+    @inlinable public init(action: Action, before: State, after: State, number: Int = 1)
 }
 
 extension ActionRecord : Equatable where State : Equatable, Action : Equatable {

@@ -1,34 +1,37 @@
-internal import Synchronization
+public import Synchronization
 
 /// The readers of the actions of a store, which only the draining thread accesses.
 @usableFromInline
 struct ActionLog<State: Sendable, Action: Sendable>: Sendable {
   /// One hub for each reader, which has its place among the actions.
-  private var hubs: ContiguousArray<BroadcastHub<ActionRecord<State, Action>>> = []
+  @usableFromInline var hubs: ContiguousArray<BroadcastHub<ActionRecord<State, Action>>> = []
   /// The number of the last action.
-  private var lastNumber = 0
+  @usableFromInline var lastNumber = 0
 
   init() {}
 
   /// Whether no reader is left.
-  var isUnread: Bool { hubs.isEmpty }
+  @inlinable var isUnread: Bool { hubs.isEmpty }
 
   mutating func insert(_ hub: BroadcastHub<ActionRecord<State, Action>>) {
     hubs.append(hub)
   }
 
   /// Removes the readers that have left.
+  @inlinable
   mutating func prune() {
     hubs.removeAll { !$0.hasSubscribers.load(ordering: .relaxed) }
   }
 
   /// Returns the number of the next action.
+  @inlinable
   mutating func nextNumber() -> Int {
     lastNumber += 1
     return lastNumber
   }
 
   /// Sends a record to the readers.
+  @inlinable
   func send(_ record: ActionRecord<State, Action>) {
     for hub in hubs { hub.send(record) }
   }
@@ -51,7 +54,7 @@ extension StoreEngine {
   }
 
   /// Applies an action to the state, and records it once the state is published.
-  @usableFromInline
+  @inlinable
   @inline(never)
   func reduceLogged(_ action: Action, _ machine: inout Machine) {
     machine.log?.prune()

@@ -28,6 +28,7 @@ public struct ActionRecord<State: Sendable, Action: Sendable>: Sendable {
   ///   - before: The state before the action.
   ///   - after: The state after the action.
   ///   - number: The number of the action.
+  @inlinable
   public init(action: Action, before: State, after: State, number: Int = 1) {
     self.action = action
     self.before = before

@@ -74,7 +74,8 @@ extension HubBase {
       if !buffers.isEmpty { appendToBuffers(element, from: sender, to: &delivery) }
     }
 
-    @usableFromInline
+    @inlinable
+    @inline(never)
     func appendToBuffers(
       _ element: Element,
       from sender: UInt64,

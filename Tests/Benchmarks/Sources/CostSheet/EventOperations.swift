@@ -33,12 +33,6 @@ private let busOperations: [Operation] = [
     for number in 0..<count { bus.post(Tick(number: number)) }
     withExtendedLifetime((ticks, posts)) {}
   },
-  Operation("bus: post to a stream, no log of posts") { count in
-    let bus = EventBus()
-    let ticks = bus.subscription(to: Tick.self, bufferingPolicy: .bufferingNewest(1))
-    for number in 0..<count { bus.post(Tick(number: number)) }
-    withExtendedLifetime(ticks) {}
-  },
   Operation("bus: snapshot of 10 types and scopes", count: 300) { count in
     let bus = EventBus()
     let streams = (0..<10).map { bus.subscribe(to: Tick.self, scope: EventScope($0)) }

@@ -265,6 +265,12 @@ private let eventGoals: [Operation] = [
     for number in 0..<count { bus.post(Tick(number: number)) }
     await reader.finish()
   },
+  Operation("bus: post to 1 stream of the newest", goal: 2_500) { count in
+    let bus = EventBus()
+    let ticks = bus.subscription(to: Tick.self, bufferingPolicy: .bufferingNewest(1))
+    for number in 0..<count { bus.post(Tick(number: number)) }
+    withExtendedLifetime(ticks) {}
+  },
   Operation("bus: post to 1 handler, a log of posts", goal: 4_500, count: 600) { count in
     let bus = EventBus()
     let calls = Countdown(count)

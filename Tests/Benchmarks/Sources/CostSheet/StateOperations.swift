@@ -26,7 +26,7 @@ private let storeOperations: [Operation] = [
     let store = countStore()
     for _ in 0..<count { store.dispatch(1) }
   },
-  Operation("store: dispatch, a log of actions") { count in
+  Operation("store: dispatch, a log of actions", goal: 2_000) { count in
     let store = countStore()
     let actions = store.actions()
     for _ in 0..<count { store.dispatch(1) }
