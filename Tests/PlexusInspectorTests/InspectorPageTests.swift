@@ -85,7 +85,7 @@ struct `The page of an inspector in a browser` {
     try await browser.visit(inspector.url)
     try await browser.wait(until: "document.querySelectorAll('[role=tab]').length === 2")
     _ = try await browser.value(of: "document.querySelectorAll('[role=tab]')[1].click()")
-    try await browser.wait(until: "\(text).includes('No post matches')")
+    try await browser.wait(until: "\(text).includes('No post yet')")
     bus.post(LoggedIn(name: "<img src=x onerror=alert(1)>"))
     bus.post(LoggedOut())
     try await browser.wait(until: "\(rows("Posts")).length === 2")
