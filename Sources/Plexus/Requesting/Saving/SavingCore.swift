@@ -20,7 +20,8 @@ final class SavingCore<Value: Sendable>: Sendable {
     var writtenRound = Int.min
     /// The roots at the release.
     var last: JointState?
-    /// The number of the last write that has failed.
+    /// The number of the last write that has failed, or of the last one before the release: what a later one has saved is
+    /// newer.
     var failedWrite: Int?
     var handler: Handler?
     var hasEnded = false
@@ -133,9 +134,10 @@ final class SavingCore<Value: Sendable>: Sendable {
   func write() async -> (any Error)? {
     while true {
       let period = lane.period
+      // Before the state is read: a number after that of a release has a state after it.
+      let number = lane.begin()
       let unsaved = unsaved()
       guard begin(unsaved?.base.roots.round), let (value, base) = unsaved else { return nil }
-      let number = lane.begin()
       var failure: (any Error)?
       do {
         try await lane.write(value, of: period)
@@ -161,7 +163,7 @@ final class SavingCore<Value: Sendable>: Sendable {
     let newestWrite = lane.newestWrite
     var begins = false
     change { state, now in
-      // After the release, a newer state of the key takes the place of one that could not be written.
+      // After the release, a newer state of the key takes the place of one that could not be written, or not yet.
       let isOutdone = state.last != nil && state.failedWrite.map { newestWrite > $0 } ?? false
       begins = round != nil && !isOutdone
       if begins { state.saving.begin(at: now) } else { state.saving.giveUp() }
@@ -174,7 +176,11 @@ final class SavingCore<Value: Sendable>: Sendable {
   private func end(_ write: Int, isSaved: Bool) {
     var isGivenUp = false
     change { state, now in
-      state.failedWrite = isSaved ? nil : write
+      if !isSaved {
+        state.failedWrite = write
+      } else if state.last == nil {
+        state.failedWrite = nil
+      }
       state.writtenRound = .min
       state.saving.finish(isSaved: isSaved, at: now)
       isGivenUp = state.last != nil && state.saving.isIdle
@@ -249,6 +255,7 @@ final class SavingCore<Value: Sendable>: Sendable {
     var handler: Handler?
     change { state, now in
       state.last = roots
+      state.failedWrite = lane.writeCount
       if roots.round > state.base.roots.round { state.saving.noteChange(at: now) }
       state.saving.release()
       handler = state.handler.take()

@@ -93,6 +93,9 @@ final class SavingLane<Value: Sendable>: Sendable {
     begun.add(1, ordering: .acquiringAndReleasing).newValue
   }
 
+  /// The number of writes that have begun.
+  var writeCount: Int { begun.load(ordering: .acquiring) }
+
   /// The number of the newest write that has succeeded.
   var newestWrite: Int { succeeded.load(ordering: .acquiring) }
 

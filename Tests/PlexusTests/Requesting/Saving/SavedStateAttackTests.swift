@@ -49,6 +49,28 @@ import Testing
     withExtendedLifetime(newer) {}
   }
 
+  @Test
+  func `the last write of a released saved state never replaces what its successor has saved`()
+    async throws
+  {
+    var former: SavedState? = parts.persist(delay: .zero)
+    let gate = parts.cacher.hold(.store)
+    parts.number.value = 1
+    await gate.arrivals(1)
+    parts.cacher.release()
+    // Its last state is queued only once the running write has ended.
+    parts.number.value = 2
+    former = nil
+    let successor = parts.persist(delay: .zero)
+    // This write is queued at once, behind the running one and before the last of the former.
+    parts.number.value = 3
+    gate.open()
+    // The second one is done after all of them, which are in the same queue.
+    for _ in 0..<2 { try await successor.flush() }
+    #expect(parts.cacher.value() == 3)
+    withExtendedLifetime(former) {}
+  }
+
   /// A clock that calls a closure once when it is read.
   struct CallingClock: Clock {
     let base = ManualClock()
