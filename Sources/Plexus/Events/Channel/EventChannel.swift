@@ -155,9 +155,10 @@ final class EventChannel: Sendable {
         let completion = state.takeCompletion(post)
         if let reach = fanOut(box, of: post, completion, &effects) {
           effects.then { completion?.end(notified: reach.notified, handled: reach.handled) }
+        } else {
+          // If it has been handled already, this can be the last reference to a record and its event.
+          effects.release(completion)
         }
-        // If it has been handled already, this can be the last reference to a record and its event.
-        effects.release(completion)
         deliveries += state.offers.memberCount
       case .end(let post, let outcome):
         if let completion = state.takeCompletion(post) {
