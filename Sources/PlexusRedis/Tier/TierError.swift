@@ -25,7 +25,7 @@ enum TierError: Error, Hashable, CustomStringConvertible {
   case changed
   /// Too few replicas have acknowledged a removal in time, which the server has executed.
   case notReplicated(acknowledged: Int, of: Int)
-  /// The replicas were still waited for on behalf of earlier removals.
+  /// The wait for the replicas, or one on behalf of earlier removals, has not ended in time.
   case replicasBehind
 
   var description: String {
@@ -39,7 +39,7 @@ enum TierError: Error, Hashable, CustomStringConvertible {
     case .notReplicated(let acknowledged, let required):
       "\(acknowledged) replicas of the Redis server have acknowledged the removal in time; \(required) are required."
     case .replicasBehind:
-      "The replicas of the Redis server have not acknowledged the removal in time, nor those before it."
+      "The replicas of the Redis server have not acknowledged the removal, or those before it, in time."
     }
   }
 }

@@ -371,6 +371,8 @@ private actor InlineHost {
         }
       }
     }
+    // A task can still have to process the actions that the callers have enqueued.
+    await store.dispatchAndWait(.nothing)
     #expect(store.state.count == 990)
     #expect(store.subscriberCount == 0)
   }

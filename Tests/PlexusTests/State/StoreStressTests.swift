@@ -158,6 +158,8 @@ import Testing
         }
       }
     }
+    // A task can still have to process the actions that the callers have enqueued.
+    await store.dispatchAndWait(.nothing)
     await census.falls(to: 0)
     #expect(store.state.count == 400)
     #expect(store.subscriberCount == 0)

@@ -188,6 +188,9 @@ import Testing
         }
       }
     }
+    // A task can still have to process the actions that the callers have enqueued.
+    await sources.store.dispatchAndWait(0)
+    await sources.page.dispatchAndWait(0)
     for source in 0..<Sources.count { #expect(sources.version(source) == versions[source]) }
     #expect(node.subscriberCount == 1)
     withExtendedLifetime((early, changes)) {}
