@@ -145,14 +145,13 @@ struct `An engine uses only a master` {
     await node.notes.contains("before")
     try await servers.failOver()
     try name.point(to: servers.second)
-    let begin = ContinuousClock.now
+    let stopwatch = Stopwatch()
     while (try? await cacher.store(["k": Self.entry])) == nil { await Task.detached {}.value }
-    let caches = begin.duration(to: .now)
+    let caches = stopwatch.elapsed
     try await node.publish("after")
     await node.notes.contains("after")
-    let events = begin.duration(to: .now)
+    let events = stopwatch.elapsed
     print("after a failover: caches \(caches), events \(events)")
-    // The times of a machine that has nothing else to do are printed; on a busy one, other tests can have the processors.
     #expect(caches < .seconds(30))
     #expect(events < .seconds(30))
     for engine in [engine, node.engine] { try await engine.close() }

@@ -193,10 +193,9 @@ struct `Events over a bad network` {
     await sender.connect(.publishOnly)
     try await sender.publish("first")
     proxy.endRefusal()
-    let begin = ContinuousClock.now
+    let stopwatch = Stopwatch()
     await receiver.notes.contains("first")
-    let duration = begin.duration(to: .now)
-    // A second while the machine has nothing else to do; on a busy one, other tests can have the processors for many.
+    let duration = stopwatch.elapsed
     print("an event after the server is back: \(duration)")
     #expect(duration < .seconds(60))
     for node in [sender, receiver] { try await node.engine.close() }
