@@ -248,11 +248,10 @@ final class RedisSpace: RouteOwner {
   func beat() async throws {
     let epoch = tier.epoch
     let isDue = state.withLock { $0.heartbeat.isDue(at: .now, knowing: epoch) } || debts.isOwing
-    guard isDue else { return try await leases.renew() }
-    let isSettled = try await exchangeMarks()
-    if isSettled { debts.repeatAfterHeartbeat() }
+    let isSettled = isDue ? try await exchangeMarks() : true
+    if isDue, isSettled { debts.repeatAfterHeartbeat() }
     try await leases.renew()
-    guard !isSettled else { return try await sweep() }
+    guard !isSettled else { return try await sweep(isFirst: !isDue) }
     // Other nodes clear all the time, or the server gives answers of another one.
     try await Task.sleep(for: Self.pause)
     hurry()
@@ -300,10 +299,14 @@ final class RedisSpace: RouteOwner {
   }
 
   /// Counts the registrations, and removes those of nodes that have not been heard of for long.
-  private func sweep() async throws {
+  ///
+  /// - Parameter isFirst: Whether only the first look at them is due: a heartbeat that requests have waited for has had none.
+  private func sweep(isFirst: Bool) async throws {
     let isDue = state.withLock { state in
       let now = ContinuousClock.now
-      guard state.swept.map({ now - $0 >= Self.sweepPause }) ?? true else { return false }
+      guard state.swept.map({ !isFirst && now - $0 >= Self.sweepPause }) ?? true else {
+        return false
+      }
       state.swept = now
       return true
     }

@@ -94,3 +94,34 @@ import Testing
     #expect(state.acknowledged?.fence == 6)
   }
 }
+
+@Suite(
+  .fewAtOnce,
+  .enabled(if: RedisServer.executable != nil, "redis-server or valkey-server is not installed")
+)
+struct `Heartbeats that requests wait for` {
+  @Test(.guarantee(.lostRegistrationsAreRenewed))
+  func `a heartbeat that a request has waited for is followed by a look at the registrations`()
+    async throws
+  {
+    let server = try RedisServer()
+    await RedisShell.waitUntilReady(server)
+    var settings = RedisConnection.Settings(server.address)
+    settings.commandTimeout = .seconds(60)
+    let connection = try RedisConnection(settings) { _ in }
+    let tier = Tier(space: "s", schema: "1", node: "a", route: Route(connection))
+    let space = RedisSpace(
+      tier,
+      RemovalDebts(tier, nil) { _ in },
+      nearLease: .seconds(600),
+      tell: { _ in },
+      hurry: {}
+    )
+    try await space.hear()
+    #expect(space.hearing.nodeCount == nil)
+    // None of its own is due: it would otherwise be minutes until the next one.
+    try await space.beat()
+    #expect(space.hearing.nodeCount == 1)
+    await connection.close()
+  }
+}
