@@ -301,6 +301,7 @@ final class RedisSpace: RouteOwner {
   /// Counts the registrations, and removes those of nodes that have not been heard of for long.
   ///
   /// - Parameter isFirst: Whether only the first look at them is due: a heartbeat that requests have waited for has had none.
+  /// - Throws: An error of the connection.
   private func sweep(isFirst: Bool) async throws {
     let isDue = state.withLock { state in
       let now = ContinuousClock.now
