@@ -78,7 +78,7 @@ extension `Every order of jobs` {
     @Test func `a followed sequence is released with the owner, and delivers what was sent`()
       throws
     {
-      try forEveryInterleaving(deviations: 4) {
+      try forEveryInterleaving(deviations: Effort.deviations(4)) {
         let source = Messenger<Int>()
         var publisher: DataPublisher<Int>? = DataPublisher()
         weak let weakPublisher = publisher

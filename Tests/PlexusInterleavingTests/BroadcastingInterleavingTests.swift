@@ -42,7 +42,7 @@ extension `Every order of jobs` {
 
     @Test(.guarantee(.cancelledLoopsEnd), arguments: Way.allCases)
     func `a cancelled loop ends at any time, and delays no other loop`(way: Way) throws {
-      try forEveryInterleaving(deviations: 4) {
+      try forEveryInterleaving(deviations: Effort.deviations(4)) {
         let messenger = Messenger<Int>()
         let doomed = way.read(messenger)
         let other = way.read(messenger)
@@ -115,7 +115,7 @@ extension `Every order of jobs` {
 
     @Test(.guarantee(.finishedMessengersEndTheirStreams), arguments: Way.allCases)
     func `finish follows what was sent before, and wakes all subscribers`(way: Way) throws {
-      try forEveryInterleaving(deviations: 3) {
+      try forEveryInterleaving(deviations: Effort.deviations(3)) {
         let messenger = Messenger<Int>()
         let readers = [way.read(messenger), way.read(messenger)]
         let sender = Task {
@@ -142,7 +142,7 @@ extension `Every order of jobs` {
 
     @Test(arguments: Way.allCases)
     func `the release of a messenger ends its loops, also during a send`(way: Way) throws {
-      try forEveryInterleaving {
+      try forEveryInterleaving(deviations: Effort.deviations(6)) {
         var messenger: Messenger<Int>? = Messenger()
         let readers = [messenger.map(way.read), messenger.map(way.read)]
         let sender = Task { [messenger] in
@@ -163,7 +163,7 @@ extension `Every order of jobs` {
     @Test(.guarantee(.allSubscribersSeeOneOrder)) func `two senders are seen in one order by all`()
       throws
     {
-      try forEveryInterleaving(deviations: 3) {
+      try forEveryInterleaving(deviations: Effort.deviations(3)) {
         let messenger = Messenger<Int>()
         let readers = [Way.unbounded.read(messenger), Way.stream.read(messenger)]
         let senders = [10, 20].map { first in

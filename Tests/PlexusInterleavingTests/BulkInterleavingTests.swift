@@ -71,7 +71,7 @@ extension `Every order of jobs` {
     func `a window gives every remaining caller its value, no matter who leaves and when it ends`(
       policy: CachePolicy.UnobservedFetch
     ) throws {
-      try forEveryInterleaving(deviations: 2) {
+      try forEveryInterleaving(deviations: Effort.deviations(2)) {
         let clock = ManualClock()
         let batches = Mutex<[[Int]]>([])
         let map = MultiplexerMap<Int, Int>.bulk(

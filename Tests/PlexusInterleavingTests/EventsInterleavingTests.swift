@@ -64,7 +64,7 @@ extension `Every order of jobs` {
       rule: PersistenceRule,
       succeeds: Bool
     ) throws {
-      try forEveryInterleaving(deviations: 3) {
+      try forEveryInterleaving(deviations: Effort.deviations(3)) {
         let (bus, notes) = (EventBus(), Notes())
         let first = Self.observe(bus, "first", notes, succeeds: succeeds)
         let poster = Task { await bus.postAndWait(News(1, rule)) }
@@ -95,7 +95,7 @@ extension `Every order of jobs` {
     @Test(.guarantee(.unhandledEventsAreRetained), arguments: [true, false])
     func `two late subscribers never handle the same event both with success`(removes: Bool) throws
     {
-      try forEveryInterleaving(deviations: 2) {
+      try forEveryInterleaving(deviations: Effort.deviations(2)) {
         let (bus, notes) = (EventBus(), Notes())
         bus.post(News(1, .clearImmediately))
         let one = Self.observe(bus, "one", notes, succeeds: false)

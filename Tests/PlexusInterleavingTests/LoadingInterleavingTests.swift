@@ -126,7 +126,7 @@ extension `Every order of jobs` {
     }
 
     @Test func `an update while loading is the last word`() throws {
-      try forEveryInterleaving(deviations: 5) {
+      try forEveryInterleaving(deviations: Effort.deviations(5)) {
         let publisher = DataPublisher<Int>()
         let states = publisher.subscription(bufferingPolicy: .unbounded)
         let loading = Self.load(publisher, 1)

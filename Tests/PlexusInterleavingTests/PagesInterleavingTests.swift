@@ -249,7 +249,7 @@ extension `Every order of jobs` {
     }
 
     @Test func `every subscriber sees the rest of one iteration, and then the end`() throws {
-      try forEveryInterleaving(deviations: 5) {
+      try forEveryInterleaving(deviations: Effort.deviations(5)) {
         let shared = Numbers().broadcast()
         let readers = (0..<2).map { _ in
           Task {

@@ -94,7 +94,7 @@ extension `Every order of jobs` {
 
     @Test(.guarantee(.changesAreReal))
     func `changes form a chain from the subscription to the end`() throws {
-      try forEveryInterleaving(deviations: 4) {
+      try forEveryInterleaving(deviations: Effort.deviations(4)) {
         var store: Store<Int, Int>? = Store(0) { $0 += $1 }
         let senders = [1, 10].map { number in
           Task { [store] in
@@ -237,7 +237,7 @@ extension `Every order of jobs` {
 
     @Test(.guarantee(.pagesKeepTheirStore))
     func `a page that is released while its app is busy ends its streams`() throws {
-      try forEveryInterleaving(deviations: 4) {
+      try forEveryInterleaving(deviations: Effort.deviations(4)) {
         let app = Store<Int, Int>(0) { $0 += $1 }
         var page: PageStore<Int, Int, Int, Int>? = app.page({ $0 }, reducer: { $0 += $1 })
         guard let states = page?.subscription(bufferingPolicy: .unbounded),

@@ -77,7 +77,7 @@ extension `Every order of jobs` {
     {
       let readsInVain = Guarded(0)
       let fetchesInVain = Guarded(0)
-      try forEveryInterleaving(deviations: Effort.isFull ? 3 : 2) {
+      try forEveryInterleaving(deviations: Effort.deviations(3)) {
         let cacher = EmptyCacher()
         var policy = Self.readingFirst
         policy.whenUnobserved = .cancel
@@ -99,7 +99,7 @@ extension `Every order of jobs` {
     }
 
     @Test(.guarantee(.clearIsDurable)) func `clearing outlives every flush and fetch`() throws {
-      try forEveryInterleaving(deviations: Effort.isFull ? 3 : 2) {
+      try forEveryInterleaving(deviations: Effort.deviations(3)) {
         let origin = Origin()
         let cacher = SlowCacher()
         let cache = Multiplexer(id: "key", policy: Self.readingFirst, cacher: cacher) {
@@ -128,7 +128,7 @@ extension `Every order of jobs` {
     }
 
     @Test func `what is stored after clearing is stored after the next flush`() throws {
-      try forEveryInterleaving(deviations: Effort.isFull ? 3 : 2) {
+      try forEveryInterleaving(deviations: Effort.deviations(3)) {
         let cacher = SlowCacher()
         let map = MultiplexerMap<Int, Int>(capacity: .count(9), cacher: cacher) { $0 }
         map.store(0, for: 1)
@@ -154,7 +154,7 @@ extension `Every order of jobs` {
     }
 
     @Test func `an evicted value that is cleared does not come back`() throws {
-      try forEveryInterleaving(deviations: Effort.isFull ? 3 : 2) {
+      try forEveryInterleaving(deviations: Effort.deviations(3)) {
         let origin = Origin()
         let cacher = SlowCacher()
         let map = MultiplexerMap<Int, Int>(

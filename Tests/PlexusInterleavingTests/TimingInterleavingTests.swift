@@ -174,7 +174,7 @@ extension `Every order of jobs` {
 
     @Test(.guarantee(.releaseCancelsTheFiring))
     func `a debouncer that is released ends everything, whatever it is doing`() throws {
-      try forEveryInterleaving(deviations: 4) {
+      try forEveryInterleaving(deviations: Effort.deviations(4)) {
         let clock = ManualClock()
         let gate = Gate()
         var debouncer: Debouncer? = Debouncer(delay: .seconds(1), clock: clock) {

@@ -20,7 +20,7 @@ extension `Every order of jobs` {
 
     @Test(.guarantee(.valuesHoldInEveryOrder))
     func `updates, reads and subscriptions see one history of a value`() throws {
-      try forEveryInterleaving(deviations: Effort.isFull ? 4 : 3) {
+      try forEveryInterleaving(deviations: Effort.deviations(4)) {
         let value = CurrentValue(0)
         let writers = [1, 10].map { step in
           Task {
@@ -50,7 +50,7 @@ extension `Every order of jobs` {
 
     @Test(.guarantee(.partsAreCombinedConsistently))
     func `a combination is consistent while others set, subscribe and drop`() throws {
-      try forEveryInterleaving(deviations: Effort.isFull ? 4 : 3) {
+      try forEveryInterleaving(deviations: Effort.deviations(4)) {
         let (value, other) = (CurrentValue(0), CurrentValue(0))
         let sum = combine(value.select { $0 }, value.map { $0 }, other) { part, map, other in
           part == map ? part + other : -100
@@ -83,7 +83,7 @@ extension `Every order of jobs` {
 
     @Test(.guarantee(.valuesHoldInEveryOrder))
     func `a part is right while others dispatch, subscribe and drop`() throws {
-      try forEveryInterleaving(deviations: Effort.isFull ? 4 : 3) {
+      try forEveryInterleaving(deviations: Effort.deviations(4)) {
         var store: Store<Int, Int>? = Store(0) { $0 += $1 }
         guard let part = store?.select({ $0 / 2 }) else { return }
         let dropping = (0..<2).map { _ in
@@ -120,7 +120,7 @@ extension `Every order of jobs` {
     }
 
     @Test func `a new subscriber begins no earlier than current, and misses nothing`() throws {
-      try forEveryInterleaving(deviations: Effort.isFull ? 3 : 2) {
+      try forEveryInterleaving(deviations: Effort.deviations(3)) {
         let value = CurrentValue(0)
         let part = value.select { $0 }
         let views: [any Broadcaster<Int>] = [part, part.map { $0 }, part.map { $0 }.map { $0 }]
@@ -153,7 +153,7 @@ extension `Every order of jobs` {
 
     @Test(.guarantee(.partsAreNeverBehind))
     func `a part of one key path is one history through all its temporaries`() throws {
-      try forEveryInterleaving(deviations: Effort.isFull ? 3 : 2) {
+      try forEveryInterleaving(deviations: Effort.deviations(3)) {
         let store = Store<[Int], Int>([0]) { $0[0] += $1 }
         let readers = (0..<2).map { _ in
           Task {
@@ -185,7 +185,7 @@ extension `Every order of jobs` {
 
     @Test(.guarantee(.nothingRunsWithoutLiveSubscriptions))
     func `the last live subscription leaves nothing behind, whenever a signal comes`() throws {
-      try forEveryInterleaving(deviations: Effort.isFull ? 3 : 2) {
+      try forEveryInterleaving(deviations: Effort.deviations(3)) {
         let cache = Multiplexer<Int> {
           await hop()
           return 1

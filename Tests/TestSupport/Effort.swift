@@ -15,6 +15,9 @@ public enum Effort: Sendable {
     max(1, Int((Double(nightly) * share).rounded(.up)))
   }
 
+  /// Returns the number of deviations of a scenario whose orders take seconds: one fewer than in a nightly check.
+  public static func deviations(_ nightly: Int) -> Int { isFull ? nightly : nightly - 1 }
+
   /// Returns the share of some cases, evenly spread, and other ones for each offset.
   public static func some<Case>(of cases: [Case], offset: Int) -> [Case] {
     let step = max(1, Int((1 / share).rounded()))

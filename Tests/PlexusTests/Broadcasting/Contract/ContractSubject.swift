@@ -1,4 +1,5 @@
 import Plexus
+import TestSupport
 import Testing
 
 /// A kind of broadcaster that is tested against the contract.
@@ -169,8 +170,9 @@ extension ContractSubject {
   var forwarded: any ContractSubject { ForwardedSubject(base: self) }
 }
 
-/// All kinds of broadcasters that follow the contract, each also forwarded.
-let contractSubjects: [any ContractSubject] = sourceSubjects + sourceSubjects.map { $0.forwarded }
+/// All kinds of broadcasters that follow the contract, some of them also forwarded, and all of them in a nightly check.
+let contractSubjects: [any ContractSubject] =
+  sourceSubjects + Effort.some(of: sourceSubjects, offset: 0).map { $0.forwarded }
 
 /// All kinds of broadcasters that follow the contract.
 private let sourceSubjects: [any ContractSubject] =
