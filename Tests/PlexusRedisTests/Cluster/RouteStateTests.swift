@@ -197,7 +197,7 @@ struct `The way of a command through a cluster` {
   @Test(.guarantee(.redirectedCommandsAreSentOnce))
   func `a command that is never executed fails within the time of a command`() async throws {
     let servers = Answers { _, _, _ in "-CLUSTERDOWN Hash slot not served\r\n" }
-    let trial = try Trial(servers, timeout: .milliseconds(300))
+    let trial = try Trial(servers, timeout: .seconds(3))
     let error = await #expect(throws: RedisError.self) {
       try await trial.route.send(RedisCommand("GET", ["a"]))
     }
@@ -297,7 +297,7 @@ struct `The way of a command through a cluster` {
     async throws
   {
     let servers = Answers { _, _, _ in "-CLUSTERDOWN The cluster is down\r\n" }
-    let trial = try Trial(servers, timeout: .milliseconds(300))
+    let trial = try Trial(servers, timeout: .seconds(3))
     await #expect(throws: RedisError.self) {
       try await trial.route.send(RedisCommand("GET", ["a"]))
     }
@@ -468,7 +468,7 @@ struct `The way of a command through a cluster` {
     } map: {
       isSilent.withLock { !$0 }
     }
-    let trial = try Trial(servers, timeout: .seconds(1))
+    let trial = try Trial(servers, timeout: .seconds(5))
     // Nothing was sent since the reply of the first server.
     let error = await #expect(throws: RedisError.self) {
       try await trial.route.send(RedisCommand("GET", ["a"]))
