@@ -248,10 +248,14 @@ final class RedisSpace: RouteOwner {
   func beat() async throws {
     let epoch = tier.epoch
     let isDue = state.withLock { $0.heartbeat.isDue(at: .now, knowing: epoch) } || debts.isOwing
-    let isSettled = isDue ? try await exchangeMarks() : true
-    if isDue, isSettled { debts.repeatAfterHeartbeat() }
+    guard isDue else {
+      try await leases.renew()
+      return try await sweep(isFirst: true)
+    }
+    let isSettled = try await exchangeMarks()
+    if isSettled { debts.repeatAfterHeartbeat() }
     try await leases.renew()
-    guard !isSettled else { return try await sweep(isFirst: !isDue) }
+    guard !isSettled else { return try await sweep(isFirst: false) }
     // Other nodes clear all the time, or the server gives answers of another one.
     try await Task.sleep(for: Self.pause)
     hurry()
