@@ -56,14 +56,22 @@ extension EventBus {
     /// Returns the channel of a type and scope, if any.
     @usableFromInline
     func channel(of type: ObjectIdentifier, in scope: EventScope?) -> EventChannel? {
+      find(type, in: scope).channel
+    }
+
+    /// Returns the channel of a type and scope, if any, and the log of posts while it has readers.
+    func find(
+      _ type: ObjectIdentifier,
+      in scope: EventScope?
+    ) -> (channel: EventChannel?, log: PostLog?) {
       // Without a scope, this copies nothing.
       switch scope {
       case nil:
-        return channel(of: type)
+        return tables.withLock { ($0.unscoped[type], readLog(in: $0)) }
       case let scope?:
         let key = ScopedKey(type: type, hash: scope.hashValue)
-        let candidates = tables.withLock { $0.scoped[key] }
-        return candidates?.first { $0.scope == scope }
+        let (candidates, log) = tables.withLock { ($0.scoped[key], readLog(in: $0)) }
+        return (candidates?.first { $0.scope?.element == scope }, log)
       }
     }
 
@@ -90,7 +98,7 @@ extension EventBus {
     private func makeChannel(of eventType: any Event.Type, in scope: EventScope) -> EventChannel {
       let type = ObjectIdentifier(eventType)
       if let channel = channel(of: type, in: scope) { return channel }
-      let new = EventChannel(of: eventType, scope: scope, core: self)
+      let new = EventChannel(of: eventType, scope: Box(scope), core: self)
       let key = ScopedKey(type: type, hash: scope.hashValue)
       var compared: ContiguousArray<EventChannel> = []
       while true {
@@ -107,7 +115,7 @@ extension EventBus {
           if isCrowded { sweep() }
           return new
         }
-        if let known = candidates.first(where: { $0.scope == scope }) { return known }
+        if let known = candidates.first(where: { $0.scope?.element == scope }) { return known }
         compared = candidates
       }
     }
@@ -256,14 +264,12 @@ extension EventBus {
       return AsyncStream(subscription)
     }
 
-    /// The log of posts while it has readers; without them, later posts do not look for it.
-    var log: PostLog? {
+    /// Returns the log of posts while it has readers; without them, later posts do not look for it.
+    private func readLog(in tables: Tables) -> PostLog? {
       guard isLogged.load(ordering: .relaxed) else { return nil }
-      return tables.withLock { tables in
-        if let log = tables.log, log.hub.hasSubscribers.load(ordering: .relaxed) { return log }
-        isLogged.store(false, ordering: .relaxed)
-        return nil
-      }
+      if let log = tables.log, log.hub.hasSubscribers.load(ordering: .relaxed) { return log }
+      isLogged.store(false, ordering: .relaxed)
+      return nil
     }
 
     // MARK: - Ending

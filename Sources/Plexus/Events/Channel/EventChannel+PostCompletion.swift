@@ -45,14 +45,20 @@ extension EventChannel {
     /// The sequence number of the event once it has been sent to all subscribers.
     final var sequence: Int { sentSequence.load(ordering: .relaxed) }
 
-    /// Appends the post to the log of posts, once, if it is recorded there; can be called under the lock of its channel,
-    /// whose order the log then has.
+    /// Appends the post to the log of posts, if it is a record; called under the lock of its channel, whose order the log
+    /// then has.
     ///
     /// - Parameters:
-    ///   - hub: The hub with the present subscribers.
+    ///   - log: The log.
+    ///   - channel: The channel, with the present subscribers.
     ///   - isRetained: Whether the event is retained.
     ///   - delivery: Receives the work that remains, with no lock held.
-    func record(to hub: HubBase, isRetained: Bool, _ delivery: inout Delivery<EventPost>) {}
+    func append(
+      to log: PostLog,
+      by channel: EventChannel,
+      isRetained: Bool,
+      _ delivery: inout Delivery<EventPost>
+    ) {}
 
     /// Begins the delivery to all subscribers with the part of the streams; called under the lock of the channel.
     ///

@@ -51,9 +51,8 @@ final class EventChannel: Sendable {
   /// The event type.
   let eventType: any Event.Type
   var type: ObjectIdentifier { ObjectIdentifier(eventType) }
-  let scope: EventScope?
-  /// Whether there is a scope: comparing it would copy it.
-  private let isScoped: Bool
+  /// The scope, in a box, since most channels have none, and copying one costs more.
+  let scope: Box<EventScope>?
   /// The subscribers, and the events on their way to them.
   @usableFromInline let hub: HubBase
   private weak let core: EventBus.Core?
@@ -63,10 +62,9 @@ final class EventChannel: Sendable {
   let raisedPriority = Atomic<UInt8>(0)
   let state = Locked(State())
 
-  init<E: Event>(of type: E.Type, scope: EventScope?, core: EventBus.Core) {
+  init<E: Event>(of type: E.Type, scope: Box<EventScope>?, core: EventBus.Core) {
     eventType = type
     self.scope = scope
-    isScoped = scope != nil
     self.core = core
     hub = BroadcastHub<E>()
     clock = core.clock
@@ -88,22 +86,24 @@ final class EventChannel: Sendable {
   /// - Parameters:
   ///   - box: The event.
   ///   - persistence: The persistence of the event.
-  ///   - completion: The completion, if the caller waits for it or the log of posts has readers: the log has the order of
-  ///     the channel.
+  ///   - completion: The completion, if the caller waits for it or the log of posts has readers.
+  ///   - log: The log of posts, if it has readers: it has the order of the channel.
+  ///   - effects: Receives the work that remains, with no lock held.
   /// - Returns: Whether the event is now retained.
   func post(
     _ box: AnyBox,
     _ persistence: EventPersistence,
-    _ completion: PostCompletion?
+    _ completion: PostCompletion?,
+    in log: PostLog?,
+    _ effects: inout HubEffects
   ) -> Posting {
     let now = persistence.rule == nil ? 0 : time.now()
-    var effects = HubEffects()
     var reach: HubBase.Reach?
     var logged = Delivery<EventPost>()
     let posting = state.withLock { state -> Posting in
       guard !state.isRetired else { return .isRetired }
       guard persistence.rule != nil || !state.offers.isIdle else {
-        completion?.record(to: hub, isRetained: false, &logged)
+        if let log { completion?.append(to: log, by: self, isRetained: false, &logged) }
         reach = fanOut(box, completion, &effects)
         return .isDone(isKept: false)
       }
@@ -114,11 +114,10 @@ final class EventChannel: Sendable {
       }
       advance(&state, at: now, &effects)
       let isKept = state.offers.isKept(post: post, at: now)
-      completion?.record(to: hub, isRetained: isKept, &logged)
+      if let log { completion?.append(to: log, by: self, isRetained: isKept, &logged) }
       return .isDone(isKept: isKept)
     }
     logged.deliver()
-    effects.perform()
     if let reach { completion?.end(notified: reach.notified, handled: reach.handled) }
     return posting
   }
@@ -128,7 +127,7 @@ final class EventChannel: Sendable {
 
   /// Carries out the possible steps; a task carries out the rest if there are many.
   func advance(_ state: inout State, at now: Nanoseconds, _ effects: inout HubEffects) {
-    guard !state.isBehind, state.hasSteps || isScoped || hub.isHeld.load(ordering: .relaxed)
+    guard !state.isBehind, state.hasSteps || scope != nil || hub.isHeld.load(ordering: .relaxed)
     else { return }
     takeSteps(&state, at: now, &effects)
     if state.isBehind {
@@ -172,7 +171,7 @@ final class EventChannel: Sendable {
     effects.release(elements: released)
     if state.isFinished, state.offers.isIdle { effects.then { [self] in end() } }
     if let scope, state.offers.isEmpty {
-      effects.then { [self] in core?.forget(self, scope: scope) }
+      effects.then { [self] in core?.forget(self, scope: scope.element) }
     }
   }
 

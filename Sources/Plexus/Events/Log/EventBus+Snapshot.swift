@@ -54,7 +54,7 @@ extension EventChannel {
     let subscriberCount = subscriberCount
     return EventBus.ChannelSnapshot(
       type: eventType,
-      scope: scope,
+      scope: scope?.element,
       subscriberCount: subscriberCount,
       handlerCount: min(hub.handlerCount, subscriberCount),
       pendingCount: pending.count,

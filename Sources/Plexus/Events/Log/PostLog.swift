@@ -36,10 +36,11 @@ final class PostLog: @unchecked Sendable {
 final class PostRecord: EventChannel.PostCompletion, @unchecked Sendable {
   let box: AnyBox
   let type: any Event.Type
-  /// The scope, in a box, since most posts have none.
-  let scope: Box<EventScope>?
   /// The time of the post by the wall clock.
   let time: Duration
+  /// The scope, in a box, since most posts have none.
+  @exclusivity(unchecked) @safe
+  private(set) var scope: Box<EventScope>?
   /// The number in the log; `number` is the one in the queue of its channel.
   @exclusivity(unchecked) @safe
   fileprivate(set) var logNumber = 0
@@ -47,45 +48,35 @@ final class PostRecord: EventChannel.PostCompletion, @unchecked Sendable {
   private(set) var subscriberCount = 0
   @exclusivity(unchecked) @safe
   private(set) var isRetained = false
-  /// The log, until the post is appended to it, which would otherwise keep it alive.
-  @exclusivity(unchecked) @safe
-  private var log: PostLog?
 
   /// - Parameters:
   ///   - box: The event.
   ///   - type: Its type.
-  ///   - scope: Its scope.
-  ///   - log: The log.
-  init(
-    _ box: AnyBox,
-    of type: any Event.Type,
-    in scope: Box<EventScope>?,
-    for log: PostLog
-  ) {
+  init(_ box: AnyBox, of type: any Event.Type) {
     self.box = box
     self.type = type
-    self.scope = scope
-    self.log = log
     time = wallClockTime()
     super.init()
   }
 
-  override func record(
-    to hub: HubBase,
+  override func append(
+    to log: PostLog,
+    by channel: EventChannel,
     isRetained: Bool,
     _ delivery: inout Delivery<EventPost>
   ) {
-    subscriberCount = hub.count
+    subscriberCount = channel.hub.count
+    scope = channel.scope
     self.isRetained = isRetained
-    // If this is its last reference, it has no reader, and so no record.
-    log.take()?.append(self, &delivery)
+    log.append(self, &delivery)
   }
 
   /// Appends a post of a type and scope that has never had a subscriber; called with no lock held.
-  func appendUnheard() {
+  func appendUnheard(to log: PostLog, in scope: EventScope?) {
     finish(with: PostOutcome(notified: 0, handled: 0))
+    self.scope = scope.map(Box.init)
     var delivery = Delivery<EventPost>()
-    log.take()?.append(self, &delivery)
+    log.append(self, &delivery)
     delivery.deliver()
   }
 }
