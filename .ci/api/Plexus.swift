@@ -1252,7 +1252,7 @@ extension MultiplexerMap {
 
     nonisolated public var keys: [Key] { get }
 
-    nonisolated public func store(_ values: [Key : Value])
+    @inlinable nonisolated public func store(_ values: [Key : Value])
 
     nonisolated public func prefetch(_ keys: some Collection<Key> & Sendable)
 

@@ -20,6 +20,7 @@ extension MultiplexerMap {
   /// Each key changes atomically, but not all of them at the same moment.
   ///
   /// - Parameter values: The values by key.
+  @inlinable
   public nonisolated func store(_ values: [Key: Value]) {
     for (key, value) in values { store(value, for: key) }
   }

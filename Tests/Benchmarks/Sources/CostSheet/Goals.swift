@@ -53,6 +53,13 @@ private let requestGoals: [Operation] = [
     let map = articles()
     for key in 0..<count { map.store(Article(key), for: key) }
   },
+  Operation("map: store(values), a new key of 100", goal: 2_500) { count in
+    let map = articles()
+    for first in stride(from: 0, to: count, by: 100) {
+      let keys = first..<first + 100
+      map.store(Dictionary(uniqueKeysWithValues: keys.map { ($0, Article($0)) }))
+    }
+  },
   Operation("map: store the same key", goal: 1_200) { count in
     let map = articles()
     for number in 0..<count { map.store(Article(number), for: 1) }
