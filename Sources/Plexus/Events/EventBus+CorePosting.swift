@@ -1,36 +1,25 @@
 extension EventBus.Core {
   /// Posts an event.
-  @inlinable
-  func post<E: Event>(_ event: E, _ persistence: EventPersistence, in scope: EventScope?) {
-    // The threads that this starts use the event and its record, which then belong to them alone: that costs less.
-    let effects = post(Box(event), of: E.self, persistence, in: scope)
-    effects.perform()
-  }
-
-  /// Posts an event, without the work that remains.
   ///
   /// - Parameters:
   ///   - box: The event.
   ///   - type: The type of the event.
   ///   - persistence: The persistence of the event.
   ///   - scope: The scope.
-  /// - Returns: The work that remains.
   @usableFromInline
   func post(
     _ box: AnyBox,
     of type: any Event.Type,
     _ persistence: EventPersistence,
     in scope: EventScope?
-  ) -> HubEffects {
+  ) {
     var (known, log) = find(ObjectIdentifier(type), in: scope)
     let record = log == nil ? nil : PostRecord(box, of: type)
-    var effects = HubEffects()
     while let channel = known ?? channel(of: type, persistence, in: scope) {
-      if case .isDone = channel.post(box, persistence, record, in: log, &effects) { return effects }
+      if case .isDone = channel.post(box, persistence, record, in: log) { return }
       known = nil
     }
     if let log { record?.appendUnheard(to: log, in: scope) }
-    return effects
   }
 
   /// Returns the event in a box of its type.
@@ -50,7 +39,6 @@ extension EventBus.Core {
     let waiting = WaitScope.awaited
     var (known, log) = find(ObjectIdentifier(type), in: scope)
     let record = log == nil ? nil : PostRecord(box, of: type)
-    var effects = HubEffects()
     // The wait is recorded for the channel that receives the event, even if subscribers change
     // concurrently.
     while let channel = known ?? channel(of: type, persistence, in: scope) {
@@ -59,14 +47,12 @@ extension EventBus.Core {
       // Recorded before the post, so that a request by a handler is detected as recursive.
       let wait = waiting.map { ($0, EventChannel.PostCompletion.Node(completion, in: channel)) }
       if let (node, post) = wait, WaitGraph.wait(node, for: post) != nil {
-        let posting = channel.post(box, persistence, record, in: log, &effects)
-        effects.perform()
+        let posting = channel.post(box, persistence, record, in: log)
         guard case .isDone(let isKept) = posting else { continue }
         return PostOutcome(notified: 0, handled: 0, isPersisted: isKept, isDeferred: true)
       }
       defer { if let (node, post) = wait { WaitGraph.stopWaiting(node, for: post) } }
-      let posting = channel.post(box, persistence, completion, in: log, &effects)
-      effects.perform()
+      let posting = channel.post(box, persistence, completion, in: log)
       guard case .isDone = posting else { continue }
       return await completion.outcome(in: channel)
     }

@@ -155,9 +155,11 @@ public final actor EventBus {
         case _?: core.channel(of: type, in: scope)
         }
       guard let known else { return }
-      if known.hub.sendUnlessHeld(Box(event)) { return }
+      let box = Box(event)
+      if !known.hub.sendUnlessHeld(box) { core.post(box, of: E.self, persistence, in: scope) }
+    } else {
+      core.post(Box(event), of: E.self, persistence, in: scope)
     }
-    core.post(event, persistence, in: scope)
   }
 
   /// Posts an event and waits until all its handlers have finished.

@@ -182,6 +182,20 @@ import Testing
     #expect(census.living == 0)
   }
 
+  @Test func `an event that a post displaces is released while its handlers still run`() async {
+    let (bus, census, gate) = (EventBus(), Census(), Gate())
+    let stream = bus.subscription(to: Load.self, bufferingPolicy: .bufferingNewest(1))
+    bus.post(Load(census.parcel(1)))
+    let token = bus.observe(Load.self) { _ async in try? await gate.wait() }
+    let post = Task { await bus.postAndWait(Load(census.parcel(2))) }
+    await gate.arrivals(1)
+    await census.falls(to: 1)
+    #expect(census.living == 1)
+    gate.open()
+    #expect(await post.value.handled == 2)
+    withExtendedLifetime((token, stream)) {}
+  }
+
   @Test func `events that wait for a removed handler are released immediately`() async {
     let (bus, census, gate) = (EventBus(), Census(), Gate())
     let token = bus.observe(Load.self) { _ async in

@@ -88,16 +88,15 @@ final class EventChannel: Sendable {
   ///   - persistence: The persistence of the event.
   ///   - completion: The completion, if the caller waits for it or the log of posts has readers.
   ///   - log: The log of posts, if it has readers: it has the order of the channel.
-  ///   - effects: Receives the work that remains, with no lock held.
   /// - Returns: Whether the event is now retained.
   func post(
     _ box: AnyBox,
     _ persistence: EventPersistence,
     _ completion: PostCompletion?,
-    in log: PostLog?,
-    _ effects: inout HubEffects
+    in log: PostLog?
   ) -> Posting {
     let now = persistence.rule == nil ? 0 : time.now()
+    var effects = HubEffects()
     var reach: HubBase.Reach?
     var logged = Delivery<EventPost>()
     let posting = state.withLock { state -> Posting in
@@ -118,6 +117,7 @@ final class EventChannel: Sendable {
       return .isDone(isKept: isKept)
     }
     logged.deliver()
+    effects.perform()
     if let reach { completion?.end(notified: reach.notified, handled: reach.handled) }
     return posting
   }

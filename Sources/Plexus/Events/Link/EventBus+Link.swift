@@ -126,7 +126,7 @@ extension EventBus {
 extension EventBus.Core {
   /// Posts an event that came over a link.
   fileprivate func hand<E: Event>(over event: E, in scope: EventScope?) {
-    post(event, event.persistence, in: scope)
+    post(Box(event), of: E.self, event.persistence, in: scope)
   }
 
   /// Posts an event that came over a link, and waits for the handlers.
@@ -147,6 +147,6 @@ extension EventBus.Core {
   /// Posts a report.
   func report(_ content: LinkReport.Content, topic: String) {
     let report = LinkReport(topic: topic, content)
-    post(report, report.persistence, in: nil)
+    post(Box(report), of: LinkReport.self, report.persistence, in: nil)
   }
 }
